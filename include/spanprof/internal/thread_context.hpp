@@ -1,0 +1,248 @@
+#pragma once
+
+// The per-thread object behind every context call, and the one implementation of its write
+// protocol. Applications use context.h or context.hpp; this header is what both are made of.
+//
+// Who may call: the thread that owns the object, also from its signal handlers. A write that
+// interrupts a write of its own thread is refused. Nothing here allocates, locks, makes a system
+// call or touches thread-local storage.
+//
+// Two kinds of reader:
+//  - a signal handler on the same thread reads `record` and the line behind it. Compiler fences
+//    order the stores for it: checksum 0, fields, checksum.
+//  - other threads and processes (only with ctxstorage=otel) read the slot, and what the slot's
+//    sequence brackets: the OTEP record and, inside the process, this object. For them the opening
+//    store is followed by a release fence and the closing store is a release.
+
+#include <spanprof/internal/records.hpp>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace spanprof::internal {
+
+// Bits of ThreadContext::attention: what a set has to do besides storing two ids.
+inline constexpr uint32_t kAttentionOutside = 1u << 0;  // publish to slot and OTEP record
+inline constexpr uint32_t kAttentionTrace = 1u << 1;    // a trace id or flags are set
+inline constexpr uint32_t kAttentionTimed = 1u << 2;    // latency histograms are on
+
+struct alignas(64) ThreadContext {
+  // First line: the published record.
+  ThreadRecord record;
+
+  // Second line: private, under the same publication.
+  std::atomic<uint64_t> trace_id_high{0};
+  std::atomic<uint64_t> trace_id_low{0};
+  std::atomic<uint32_t> trace_flags{0};
+  std::atomic<uint32_t> attention{0};
+  std::atomic<Slot*> slot{nullptr};    // the table's, or own_slot; null with ctxstorage=profiler
+  std::atomic<uint64_t> slot_word{0};  // the slot's word when idle; spares a load of a shared line
+  std::atomic<uintptr_t> writer_stack{0};  // stack pointer of the last write that was begun
+  std::atomic<uint32_t> otel_attributes_size{0};
+  std::atomic<uint32_t> tid{0};  // 0: belongs to no thread
+
+  // Then the OTEP record. Its header and the local root's entry fill most of one line.
+  alignas(64) unsigned char otel_record[kOtelRecordBytes] = {};
+
+  // Cold.
+  Slot own_slot;  // takes the place of the table's slot when that belongs to another live thread
+  std::atomic<ThreadContext*> next_free{nullptr};
+  std::atomic<uint32_t> registered{0};
+};
+static_assert(offsetof(ThreadContext, trace_id_high) == 64);
+static_assert(offsetof(ThreadContext, otel_record) == 128);
+static_assert(sizeof(ThreadContext) == 832);
+
+// ---- Stores that a compiler may neither split into nonsense nor drop -------------------------
+// The OTEP record is byte-packed, so its words are not aligned. Nobody in the process but its own
+// thread reads it, so these need to be stores, not C++ atomics.
+
+inline void StoreRecord32(unsigned char* to, uint32_t value) {
+  struct __attribute__((packed, may_alias)) Word {
+    uint32_t value;
+  };
+  reinterpret_cast<volatile Word*>(to)->value = value;
+}
+
+inline void StoreRecord64(unsigned char* to, uint64_t value) {
+  struct __attribute__((packed, may_alias)) Word {
+    uint64_t value;
+  };
+  reinterpret_cast<volatile Word*>(to)->value = value;
+}
+
+inline void StoreBigEndian64(unsigned char* to, uint64_t value) {
+  StoreRecord64(to, __builtin_bswap64(value));
+}
+
+// Sixteen lower-case hex digits.
+inline void StoreHex64(unsigned char* to, uint64_t value) {
+#if defined(__SSE2__)
+  const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(__builtin_bswap64(value)));
+  const __m128i low_mask = _mm_set1_epi8(0x0F);
+  const __m128i nibbles =
+      _mm_and_si128(_mm_unpacklo_epi8(_mm_srli_epi16(bytes, 4), bytes), low_mask);
+  const __m128i letters =
+      _mm_and_si128(_mm_cmpgt_epi8(nibbles, _mm_set1_epi8(9)), _mm_set1_epi8('a' - '0' - 10));
+  const __m128i digits = _mm_add_epi8(_mm_add_epi8(nibbles, _mm_set1_epi8('0')), letters);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), digits);
+#else
+  const uint32_t halves[2] = {static_cast<uint32_t>(value >> 32), static_cast<uint32_t>(value)};
+  for (unsigned half = 0; half < 2; ++half) {
+    // Spread eight nibbles over eight bytes, the most significant one last in the word.
+    uint64_t nibbles = halves[half];
+    nibbles = ((nibbles & 0xFFFF0000u) << 16) | (nibbles & 0xFFFFu);
+    nibbles = ((nibbles << 8) | nibbles) & 0x00FF00FF00FF00FFu;
+    nibbles = ((nibbles << 4) | nibbles) & 0x0F0F0F0F0F0F0F0Fu;
+    const uint64_t above_nine = ((nibbles + 0x0606060606060606u) >> 4) & 0x0101010101010101u;
+    StoreBigEndian64(to + 8 * half, nibbles + 0x3030303030303030u + above_nine * ('a' - '0' - 10));
+  }
+#endif
+}
+
+// Only the object's own thread stores, so half a pair can be replaced by a load and a store.
+inline void StoreTag(ThreadRecord& record, unsigned slot, uint32_t id) {
+  std::atomic<uint64_t>& pair = record.tag_pairs[slot / 2];
+  const unsigned shift = (slot % 2) * 32;
+  const uint64_t others = pair.load(std::memory_order_relaxed) & ~(uint64_t{0xFFFFFFFF} << shift);
+  pair.store(others | (uint64_t{id} << shift), std::memory_order_relaxed);
+}
+
+inline uint32_t LoadTag(const ThreadRecord& record, unsigned slot) {
+  return static_cast<uint32_t>(record.tag_pairs[slot / 2].load(std::memory_order_relaxed) >>
+                               ((slot % 2) * 32));
+}
+
+inline uintptr_t StackPointer() {
+#if defined(__x86_64__)
+  uintptr_t value;
+  __asm__("mov %%rsp, %0" : "=r"(value));
+  return value;
+#elif defined(__aarch64__)
+  uintptr_t value;
+  __asm__("mov %0, sp" : "=r"(value));
+  return value;
+#else
+  return reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+#endif
+}
+
+// ---- The write protocol -----------------------------------------------------------------------
+
+// False while a write is going on (then the caller is a signal handler that interrupted it), and
+// for the object of a thread that is not attached, or is the child of a fork that nobody told us
+// of.
+inline bool IsWritable(const ThreadContext& context) {
+  return context.record.checksum.load(std::memory_order_relaxed) != 0;
+}
+
+inline void BeginWrite(ThreadContext& context, uint32_t attention) {
+  context.record.checksum.store(0, std::memory_order_relaxed);
+  context.writer_stack.store(StackPointer(), std::memory_order_relaxed);
+  // Pairs with the handler's fence after its load of the checksum.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if ((attention & kAttentionOutside) != 0) {
+    Slot* slot = context.slot.load(std::memory_order_relaxed);
+    slot->word.store(context.slot_word.load(std::memory_order_relaxed) + kSlotBeginWrite,
+                     std::memory_order_relaxed);
+    // Orders the busy word before every field store below, for a reader's acquire fence.
+    std::atomic_thread_fence(std::memory_order_release);
+    StoreRecord32(context.otel_record + kOtelValidOffset, 0);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+}
+
+// The ids must be those that the record holds when the write is finished.
+inline void FinishWrite(ThreadContext& context, uint32_t attention, uint64_t span_id,
+                        uint64_t root_span_id) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if ((attention & kAttentionOutside) != 0) {
+    const uint32_t size = context.otel_attributes_size.load(std::memory_order_relaxed);
+    const uint32_t flags = (attention & kAttentionTrace) != 0
+                               ? context.trace_flags.load(std::memory_order_relaxed) & 0xFF
+                               : 0;
+    const bool has_tags = size > kLocalRootEntryBytes;
+    if (span_id != 0 || has_tags) {
+      const bool has_attributes = root_span_id != 0 || has_tags;
+      StoreRecord32(context.otel_record + kOtelValidOffset,
+                    OtelRecordState(1, flags, has_attributes ? size : 0));
+    }
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  // Pairs with the handler's load: a checksum that is not 0 has all fields before it.
+  context.record.checksum.store(RecordChecksum(span_id, root_span_id), std::memory_order_relaxed);
+  if ((attention & kAttentionOutside) != 0) {
+    const uint64_t idle = context.slot_word.load(std::memory_order_relaxed) + kSlotFinishWrite;
+    context.slot_word.store(idle, std::memory_order_relaxed);
+    // Pairs with the reader's acquire load of the word.
+    context.slot.load(std::memory_order_relaxed)->word.store(idle, std::memory_order_release);
+  }
+}
+
+// Ids of a context without a trace id: the slot's trace_id_low then carries the local root.
+inline void WriteIds(ThreadContext& context, uint32_t attention, uint64_t span_id,
+                     uint64_t root_span_id) {
+  const uint64_t previous_root = context.record.root_span_id.load(std::memory_order_relaxed);
+  context.record.span_id.store(span_id, std::memory_order_relaxed);
+  context.record.root_span_id.store(root_span_id, std::memory_order_relaxed);
+  if ((attention & kAttentionOutside) == 0) return;
+  StoreBigEndian64(context.otel_record + kOtelSpanIdOffset, span_id);
+  if (root_span_id != previous_root) {
+    StoreHex64(context.otel_record + kOtelAttributesOffset + 2, root_span_id);
+  }
+  Slot* slot = context.slot.load(std::memory_order_relaxed);
+  slot->span_id.store(span_id, std::memory_order_relaxed);
+  if ((attention & kAttentionTrace) == 0) {
+    slot->trace_id_low.store(root_span_id, std::memory_order_relaxed);
+  }
+}
+
+// Call after WriteIds. `attention` already has kAttentionTrace if any of the three is not 0.
+inline void WriteTrace(ThreadContext& context, uint32_t attention, uint64_t trace_id_high,
+                       uint64_t trace_id_low, uint32_t trace_flags) {
+  context.trace_id_high.store(trace_id_high, std::memory_order_relaxed);
+  context.trace_id_low.store(trace_id_low, std::memory_order_relaxed);
+  context.trace_flags.store(trace_flags, std::memory_order_relaxed);
+  context.attention.store(attention, std::memory_order_relaxed);
+  if ((attention & kAttentionOutside) == 0) return;
+  StoreBigEndian64(context.otel_record + kOtelTraceIdOffset, trace_id_high);
+  StoreBigEndian64(context.otel_record + kOtelTraceIdOffset + 8, trace_id_low);
+  Slot* slot = context.slot.load(std::memory_order_relaxed);
+  slot->trace_id_high.store(trace_id_high, std::memory_order_relaxed);
+  const bool has_trace_id = (trace_id_high | trace_id_low) != 0;
+  slot->trace_id_low.store(
+      has_trace_id ? trace_id_low : context.record.root_span_id.load(std::memory_order_relaxed),
+      std::memory_order_relaxed);
+}
+
+// The two calls that tracers make most, for the usual case. False: nothing was done, and the
+// library has to look at it (the thread is not attached, a trace id has to be taken away, a write
+// is interrupted, latencies are measured).
+inline bool TrySet(ThreadContext& context, uint64_t span_id, uint64_t root_span_id) {
+  const uint32_t attention = context.attention.load(std::memory_order_relaxed);
+  if (__builtin_expect(!IsWritable(context) || (attention & ~kAttentionOutside) != 0, 0)) {
+    return false;
+  }
+  BeginWrite(context, attention);
+  WriteIds(context, attention, span_id, root_span_id);
+  FinishWrite(context, attention, span_id, root_span_id);
+  return true;
+}
+
+inline bool TrySetTrace(ThreadContext& context, uint64_t trace_id_high, uint64_t trace_id_low,
+                        uint64_t span_id, uint64_t root_span_id) {
+  const uint32_t attention = context.attention.load(std::memory_order_relaxed) | kAttentionTrace;
+  if (__builtin_expect(!IsWritable(context) || (attention & kAttentionTimed) != 0 ||
+                           (trace_id_high | trace_id_low) == 0,
+                       0)) {
+    return false;
+  }
+  BeginWrite(context, attention);
+  WriteIds(context, attention, span_id, root_span_id);
+  WriteTrace(context, attention, trace_id_high, trace_id_low, 0);
+  FinishWrite(context, attention, span_id, root_span_id);
+  return true;
+}
+
+}  // namespace spanprof::internal

@@ -1,0 +1,190 @@
+// The operations on the calling thread's context that the inline fast path leaves to the library.
+// Signal-safe once the thread is attached: no lock, no allocation, no system call.
+
+#include <cstring>
+#include <errno.h>
+
+#include "context/core.h"
+#include "context/counters.h"
+#include "context/otel_attributes.h"
+#include "context/thread_locals.h"
+
+namespace spanprof::context {
+
+using internal::kAttentionOutside;
+using internal::kAttentionTrace;
+using internal::ThreadContext;
+
+// Records how long a write took, when asked to.
+class Core::TimedWrite {
+ public:
+  TimedWrite(Core& core, const ThreadContext& context)
+      : core_(core),
+        timed_((context.attention.load(std::memory_order_relaxed) & internal::kAttentionTimed) !=
+               0),
+        start_(timed_ ? Ticks() : 0) {}
+  ~TimedWrite() {
+    if (timed_) core_.write_latency_.Record(Ticks() - start_);
+  }
+  TimedWrite(const TimedWrite&) = delete;
+  TimedWrite& operator=(const TimedWrite&) = delete;
+
+ private:
+  Core& core_;
+  const bool timed_;
+  const uint64_t start_;
+};
+
+namespace {
+
+uint32_t AttentionFor(const ThreadContext& context, bool has_trace) {
+  const uint32_t attention = context.attention.load(std::memory_order_relaxed) & ~kAttentionTrace;
+  return has_trace ? attention | kAttentionTrace : attention;
+}
+
+uint64_t SpanId(const ThreadContext& context) {
+  return context.record.span_id.load(std::memory_order_relaxed);
+}
+
+uint64_t RootSpanId(const ThreadContext& context) {
+  return context.record.root_span_id.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+ThreadContext* Core::CurrentThread() {
+  // A writable object is an attached one, of this process and this initialisation.
+  ThreadContext* context = spanprof_thread_v1;
+  return IsWritable(*context) ? context : AttachCurrentThread();
+}
+
+void Core::Set(uint64_t span_id, uint64_t root_span_id) { SetTrace(0, 0, span_id, root_span_id); }
+
+void Core::SetTrace(uint64_t trace_id_high, uint64_t trace_id_low, uint64_t span_id,
+                    uint64_t root_span_id) {
+  ThreadContext* context = CurrentThread();
+  if (context == nullptr) return;
+  const TimedWrite timed(*this, *context);
+  const uint32_t attention = AttentionFor(*context, (trace_id_high | trace_id_low) != 0);
+  BeginWrite(*context, attention);
+  WriteIds(*context, attention, span_id, root_span_id);
+  WriteTrace(*context, attention, trace_id_high, trace_id_low, 0);
+  FinishWrite(*context, attention, span_id, root_span_id);
+}
+
+int Core::SetTag(unsigned slot, std::string_view value) {
+  if (value.empty()) return SetTagId(slot, 0);
+  if (!initialized()) return -ENODEV;
+  const uint32_t id = dictionary_.Intern(value);
+  return id == 0 ? -ENOSPC : SetTagId(slot, id);
+}
+
+int Core::SetTagId(unsigned slot, uint32_t id) {
+  if (!initialized()) return -ENODEV;
+  if (slot >= configuration()->attribute_names.size() ||
+      (id != 0 && dictionary_.Find(id).empty())) {
+    Count(Counter::kUnknownTag);
+    return -EINVAL;
+  }
+  ThreadContext* context = CurrentThread();
+  if (context == nullptr) return -EBUSY;
+  const TimedWrite timed(*this, *context);
+  const uint32_t attention = context->attention.load(std::memory_order_relaxed);
+  BeginWrite(*context, attention);
+  internal::StoreTag(context->record, slot, id);
+  if ((attention & kAttentionOutside) != 0) WriteTagAttributes(*context, dictionary_);
+  FinishWrite(*context, attention, SpanId(*context), RootSpanId(*context));
+  return 0;
+}
+
+void Core::WriteAll(ThreadContext& context, const spanprof_context& next) {
+  const bool has_trace = (next.trace_id_high | next.trace_id_low) != 0 || next.trace_flags != 0;
+  const uint32_t previous = context.attention.load(std::memory_order_relaxed);
+  const uint32_t attention = AttentionFor(context, has_trace);
+  BeginWrite(context, attention);
+  WriteIds(context, attention, next.span_id, next.root_span_id);
+  if (((previous | attention) & kAttentionTrace) != 0) {
+    WriteTrace(context, attention, next.trace_id_high, next.trace_id_low, next.trace_flags);
+  }
+  uint64_t changed = 0;
+  for (unsigned i = 0; i < internal::kTagCount / 2; ++i) {
+    uint64_t pair;
+    memcpy(&pair, &next.tags[2 * i], sizeof pair);
+    changed |= context.record.tag_pairs[i].load(std::memory_order_relaxed) ^ pair;
+    context.record.tag_pairs[i].store(pair, std::memory_order_relaxed);
+  }
+  if (changed != 0 && (attention & kAttentionOutside) != 0) {
+    WriteTagAttributes(context, dictionary_);
+  }
+  FinishWrite(context, attention, next.span_id, next.root_span_id);
+}
+
+int Core::Update(const spanprof_context& next) {
+  if (!initialized()) return -ENODEV;
+  const size_t attributes = configuration()->attribute_names.size();
+  for (unsigned i = 0; i < internal::kTagCount; ++i) {
+    if (next.tags[i] == 0) continue;
+    if (i >= attributes || dictionary_.Find(next.tags[i]).empty()) {
+      Count(Counter::kUnknownTag);
+      return -EINVAL;
+    }
+  }
+  ThreadContext* context = CurrentThread();
+  if (context == nullptr) return -EBUSY;
+  const TimedWrite timed(*this, *context);
+  WriteAll(*context, next);
+  return 0;
+}
+
+void Core::Swap(const spanprof_context* in, spanprof_context* out) {
+  static constexpr spanprof_context kNone = {sizeof(spanprof_context), 0, 0, 0, 0, 0, {}};
+  ThreadContext* context = CurrentThread();
+  if (context == nullptr) {
+    if (out != nullptr) *out = kNone;
+    return;
+  }
+  const TimedWrite timed(*this, *context);
+  if (out != nullptr) {
+    out->size = sizeof *out;
+    if (ReadOwnContext(*context, out) != ReadStatus::kOk) *out = kNone;
+  }
+  WriteAll(*context, in == nullptr ? kNone : *in);
+}
+
+void Core::Clear() {
+  ThreadContext* context = CurrentThread();
+  if (context == nullptr) return;
+  const TimedWrite timed(*this, *context);
+  WriteAll(*context, {sizeof(spanprof_context), 0, 0, 0, 0, 0, {}});
+}
+
+int Core::GetByTid(int tid, spanprof_context* out) const {
+  if (!initialized()) return -ENODEV;
+  if (!publishes_outside()) return -ENOTSUP;
+  if (tid <= 0) return -ESRCH;
+  const ThreadContext* context = FindThread(static_cast<uint32_t>(tid));
+  if (context == nullptr) {
+    Count(Counter::kReadNoThread);
+    return -ESRCH;
+  }
+  switch (ReadRunningContext(*context, static_cast<uint32_t>(tid), out)) {
+    case ReadStatus::kOk:
+      return 0;
+    case ReadStatus::kNotOwner:
+      Count(Counter::kReadForeignOwner);
+      return -ESRCH;
+    default:
+      return -EAGAIN;
+  }
+}
+
+int Core::SetEndpoint(uint64_t root_span_id, std::string_view name) {
+  if (!initialized()) return -ENODEV;
+  if (root_span_id == 0 || name.empty()) return -EINVAL;
+  const uint32_t endpoint = dictionary_.Intern(name);
+  if (endpoint == 0) return -ENOSPC;
+  endpoints_.Set(root_span_id, endpoint);
+  return 0;
+}
+
+}  // namespace spanprof::context

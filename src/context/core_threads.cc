@@ -1,0 +1,181 @@
+// Threads coming and going, and fork.
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "context/core.h"
+#include "context/core_election.h"
+#include "context/otel_attributes.h"
+#include "context/platform.h"
+#include "context/process_state.h"
+#include "context/thread_locals.h"
+
+namespace spanprof::context {
+
+using internal::Slot;
+using internal::ThreadContext;
+
+namespace {
+
+pthread_key_t exit_key;
+
+// Whether the write that holds the object can never go on: a signal handler that interrupted it
+// left by longjmp. Called by a thread that found its own object busy, so either we are inside a
+// handler that runs on top of the writer, or the writer's frame is gone.
+bool WriteWasAbandoned(const ThreadContext& context) {
+  const uintptr_t writer = context.writer_stack.load(std::memory_order_relaxed);
+  if (writer == 0) return false;
+  stack_t alternate = {};
+  if (sigaltstack(nullptr, &alternate) != 0) return false;
+  // On the alternate stack nothing can be told from addresses.
+  if ((alternate.ss_flags & SS_ONSTACK) != 0) return false;
+  const uintptr_t low = reinterpret_cast<uintptr_t>(alternate.ss_sp);
+  const bool writer_was_on_alternate =
+      (alternate.ss_flags & SS_DISABLE) == 0 && writer >= low && writer < low + alternate.ss_size;
+  // A handler's frames lie below those of what it interrupted; ours is above.
+  return writer_was_on_alternate || internal::StackPointer() > writer;
+}
+
+void MakeWritable(ThreadContext& context) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  context.record.checksum.store(internal::RecordChecksum(0, 0), std::memory_order_relaxed);
+}
+
+}  // namespace
+
+struct ForkHandlers {
+  static void Prepare() { ThisCore().ShelterForFork(); }
+  static void InParent() { ThisCore().LeaveShelter(); }
+  static void InChild() { ThisCore().ContinueInForkedChild(true); }
+};
+
+Result<void> Core::InstallHandlers() {
+  if (handlers_installed_.load(std::memory_order_relaxed)) return {};
+  if (const int error = pthread_key_create(&exit_key, &Core::OnThreadExit); error != 0) {
+    return Fail(error, "the process has used up its thread-specific keys (PTHREAD_KEYS_MAX)");
+  }
+  if (const int error =
+          pthread_atfork(&ForkHandlers::Prepare, &ForkHandlers::InParent, &ForkHandlers::InChild);
+      error != 0) {
+    return Fail(error, "the fork handlers could not be registered");
+  }
+  handlers_installed_.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+bool Core::InUnannouncedForkedChild() const {
+  const uint32_t pid = CurrentProcessState()->pid.load(std::memory_order_relaxed);
+  return pid == 0 || (!ForkWipesMemory() && pid != CurrentProcessId());
+}
+
+void Core::PrepareThread(ThreadContext& context, uint32_t generation) {
+  const uint32_t tid = context.tid.load(std::memory_order_relaxed);
+  uint32_t attention = timed_.load(std::memory_order_relaxed) ? internal::kAttentionTimed : 0;
+  if (outside_.load(std::memory_order_relaxed)) {
+    attention |= internal::kAttentionOutside;
+    InitialiseOtelRecord(context);
+    Slot* slot = slots_.Claim(tid, context.otel_record);
+    if (slot == nullptr) {
+      // Unseen in the table, but found by tid inside the process, and through its OTEP record.
+      slot = &context.own_slot;
+      ResetSlot(*slot, tid);
+    }
+    context.slot_word.store(slot->word.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    context.slot.store(slot, std::memory_order_release);
+  }
+  context.attention.store(attention, std::memory_order_relaxed);
+  context.registered.store(generation, std::memory_order_release);
+  registry_.Publish(context);
+  SetOtelThreadRecord(outside_.load(std::memory_order_relaxed) ? context.otel_record : nullptr);
+  MakeWritable(context);
+}
+
+ThreadContext* Core::AttachCurrentThread() {
+  const uint32_t generation = generation_.load(std::memory_order_acquire);
+  if (generation == 0) return nullptr;
+  if (InUnannouncedForkedChild()) {
+    const SignalBlocker no_signals;
+    ContinueInForkedChild(false);
+  }
+  ThreadContext* context = spanprof_thread_v1;
+  if (context == &exited_thread) {
+    Count(Counter::kExitingThreadRefused);
+    return nullptr;
+  }
+  if (IsAttached(context) && context->registered.load(std::memory_order_relaxed) == generation) {
+    if (IsWritable(*context)) return context;
+    if (!WriteWasAbandoned(*context)) {
+      Count(Counter::kNestedWriteRefused);
+      return nullptr;
+    }
+    Count(Counter::kAbandonedWrite);  // and go on as if the thread were new
+  }
+  const SignalBlocker no_signals;
+  context = registry_.Attach(CurrentThreadId());
+  // The key's value is what makes our clean-up run: without it the thread's slot would outlive it.
+  if (context == nullptr || pthread_setspecific(exit_key, context) != 0) {
+    Count(Counter::kThreadNotAttached);
+    return nullptr;
+  }
+  PrepareThread(*context, generation);
+  spanprof_thread_v1 = context;
+  return context;
+}
+
+void Core::OnThreadExit(void* context) {
+  ThisCore().DetachThread(*static_cast<ThreadContext*>(context));
+}
+
+void Core::DetachThread(ThreadContext& context) {
+  const SignalBlocker no_signals;
+  spanprof_thread_v1 = &exited_thread;
+  SetOtelThreadRecord(nullptr);
+  const uint32_t tid = context.tid.load(std::memory_order_relaxed);
+  Slot* slot = context.slot.load(std::memory_order_relaxed);
+  context.record.checksum.store(0, std::memory_order_relaxed);
+  internal::StoreRecord32(context.otel_record + internal::kOtelValidOffset, 0);
+  if (slot == &context.own_slot) {
+    ResetSlot(*slot, 0);
+  } else if (slot != nullptr) {
+    slots_.Release(tid);
+  }
+  registry_.Detach(context);
+}
+
+void Core::ShelterForFork() {
+  ThreadContext* context = spanprof_thread_v1;
+  if (!initialized() || !IsAttached(context)) return;
+  ThreadRegistry::Shelter& shelter = registry_.ShelterOf(*context);
+  shelter.context.size = sizeof(spanprof_context);
+  shelter.occupied = ReadOwnContext(*context, &shelter.context) == ReadStatus::kOk;
+}
+
+void Core::LeaveShelter() {
+  ThreadContext* context = spanprof_thread_v1;
+  if (IsAttached(context)) registry_.ShelterOf(*context).occupied = false;
+}
+
+void Core::ContinueInForkedChild(bool announced) {
+  if (CurrentProcessState() == nullptr) return;
+  const SignalBlocker no_signals;
+  // Where fork does not wipe, whatever other threads had is still there.
+  if (!ForkWipesMemory()) registry_.WipeAllObjects();
+  CurrentProcessState()->pid.store(CurrentProcessId(), std::memory_order_relaxed);
+  AnnounceProcessAfterFork();
+  if (!announced) Count(Counter::kForkUnannounced);
+  const uint32_t generation = generation_.load(std::memory_order_relaxed);
+  if (generation == 0) return;
+  if (outside_.load(std::memory_order_relaxed)) {
+    slots_.ResetInForkedChild();
+    process_context_.RepublishInForkedChild();
+  }
+  ThreadContext* context = spanprof_thread_v1;
+  if (!IsAttached(context)) return;
+  registry_.AttachInForkedChild(*context, CurrentThreadId());
+  PrepareThread(*context, generation);
+  ThreadRegistry::Shelter& shelter = registry_.ShelterOf(*context);
+  if (announced && shelter.occupied) WriteAll(*context, shelter.context);
+  shelter.occupied = false;
+}
+
+}  // namespace spanprof::context

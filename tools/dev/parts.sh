@@ -1,0 +1,193 @@
+# shellcheck shell=bash
+# The parts of ./dev test, in the order in which they run. Sourced by ./dev.
+
+TEST_PARTS=(unit release asan tsan ubsan clang models fuzz arm64 musl macos format shell tidy
+  exports)
+
+describe_part() {
+  case $1 in
+    unit) echo "every test, with assertions and signal-safety checks" ;;
+    release) echo "every test, as users run it" ;;
+    asan) echo "every test under AddressSanitizer and LeakSanitizer" ;;
+    tsan) echo "every test under ThreadSanitizer" ;;
+    ubsan) echo "every test under UndefinedBehaviorSanitizer" ;;
+    clang) echo "every test, built by clang" ;;
+    models) echo "the formal models of the protocols" ;;
+    fuzz) echo "each fuzzer for ${SPANPROF_FUZZ_SECONDS:-10} seconds" ;;
+    arm64) echo "the context core for Linux on arm64, run under qemu" ;;
+    musl) echo "the context core with musl's libc, run on this machine" ;;
+    macos) echo "the context core for macOS, compiled and linked but not run" ;;
+    format) echo "clang-format" ;;
+    shell) echo "shellcheck" ;;
+    tidy) echo "clang-tidy" ;;
+    exports) echo "what libspanprof.so exports and needs; no registry's host in any file" ;;
+  esac
+}
+
+sets_of_part() {
+  case $1 in
+    unit | asan | tsan | ubsan) echo build test ;;
+    release | exports) echo build test bench ;;
+    clang) echo build test clang ;;
+    models) echo models ;;
+    fuzz) echo build fuzz ;;
+    arm64) echo build cross arm64 ;;
+    musl | macos) echo build cross zig ;;
+    format | shell) echo lint ;;
+    tidy) echo build test lint ;;
+  esac
+}
+
+# need: the sets of the present part, without which it is skipped.
+need() {
+  # shellcheck disable=SC2046 # A list of words.
+  need_sets_or_skip $(sets_of_part "$PART")
+}
+
+# require: the same for the parts that must run everywhere.
+require() {
+  # shellcheck disable=SC2046 # A list of words.
+  require_sets $(sets_of_part "$PART")
+}
+
+# ---- Tests on this machine -----------------------------------------------------------------------
+
+part_unit() {
+  require
+  build_preset dev
+  record_ctest build/dev
+}
+
+part_release() {
+  require
+  build_release_tests
+  record_ctest build/release
+}
+
+build_release_tests() {
+  build_preset release -DSPANPROF_BUILD_TESTS=ON -DSPANPROF_BUILD_BENCHMARKS=ON
+}
+
+part_asan() {
+  require
+  build_preset asan
+  with_sanitizer_layout record_ctest build/asan
+}
+
+part_tsan() {
+  require
+  build_preset tsan
+  export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+  with_sanitizer_layout record_ctest build/tsan
+}
+
+part_ubsan() {
+  require
+  build_preset ubsan
+  export UBSAN_OPTIONS=print_stacktrace=1
+  record_ctest build/ubsan
+}
+
+# with_sanitizer_layout record_ctest DIR: g++ 12's sanitizers expect the kernel to randomise at most
+# 28 bits of an address. With more, some runs die with "unexpected memory mapping"; setarch -R turns
+# the randomisation off, where the machine allows that.
+with_sanitizer_layout() {
+  local bits
+  bits=$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 32)
+  if ((bits > 28)) && setarch -R true 2>/dev/null; then
+    "$@" setarch -R
+  else
+    "$@"
+  fi
+}
+
+part_clang() {
+  need
+  # shellcheck disable=SC2046 # Two words, or none.
+  cmake -G Ninja -S . -B build/clang $(launcher_options) -DCMAKE_BUILD_TYPE=Debug \
+    -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19
+  cmake --build build/clang -j "$JOBS"
+  record_ctest build/clang
+}
+
+part_models() {
+  need
+  record_script models/run
+}
+
+part_fuzz() {
+  need
+  build_preset fuzz
+  local fuzzer
+  for fuzzer in build/fuzz/fuzzers/*; do
+    if [[ -x $fuzzer ]]; then record_command "$(basename "$fuzzer")" run_fuzzer "$fuzzer"; fi
+  done
+}
+
+# A folder NAME_corpus beside a fuzzer's source is where its inputs start from.
+run_fuzzer() {
+  local fuzzer=$1 name corpus seeds status=0
+  name=$(basename "$fuzzer")
+  corpus=$(mktemp -d)
+  seeds=$(find src -type d -name "${name}_corpus" | head -n 1)
+  "$fuzzer" -max_total_time="${SPANPROF_FUZZ_SECONDS:-10}" -timeout=10 -rss_limit_mb=2048 \
+    -artifact_prefix="$LOGS/$name-" -print_final_stats=1 "$corpus" ${seeds:+"$seeds"} || status=$?
+  rm -rf "$corpus"
+  return "$status"
+}
+
+# ---- Tests for other machines --------------------------------------------------------------------
+
+part_arm64() {
+  if [[ $(uname -m) == aarch64 ]]; then
+    skip_part "this machine is arm64 itself; the part unit has run its tests"
+  fi
+  need
+  build_arm64
+  # For the programs that a test starts, where the kernel hands arm64 programs to qemu.
+  export QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
+  record_ctest build/arm64
+}
+
+part_musl() {
+  need
+  ensure_zig || skip_part "$INSTALL_PROBLEM"
+  build_zig "$ROOT/build/musl" "$(uname -m)-linux-musl"
+  record_ctest build/musl
+}
+
+part_macos() {
+  need
+  ensure_zig || skip_part "$INSTALL_PROBLEM"
+  local cpu
+  for cpu in aarch64 x86_64; do
+    record_command "$cpu-macos" build_zig "$ROOT/build/macos-$cpu" "$cpu-macos"
+  done
+}
+
+# ---- Checks of the sources -----------------------------------------------------------------------
+
+part_format() {
+  need
+  record_script tools/check_format
+}
+
+part_shell() {
+  need
+  record_script tools/check_shell
+}
+
+part_tidy() {
+  need
+  # Generated headers must be there before a file that includes them is read.
+  build_preset dev
+  record_script tools/check_tidy build/dev
+}
+
+part_exports() {
+  require
+  build_release_tests
+  record_command exports tools/check_exports build/release/lib/libspanprof.so \
+    src/context/exports.txt
+  record_command hosts tools/check_hosts
+}

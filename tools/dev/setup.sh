@@ -1,0 +1,138 @@
+# shellcheck shell=bash
+# Finding and installing what the other parts of ./dev need. Sourced by ./dev.
+
+PACKAGE_SETS=(build test bench lint models clang fuzz cross arm64 zig)
+
+ZIG_VERSION=0.17.0
+
+# Prints the Debian packages of one set. A command installs only the sets that it needs, so that
+# `./dev demo` on a new machine brings no test library and no second compiler.
+packages_of() {
+  case $1 in
+    build) echo g++ cmake ninja-build ccache libprotozero-dev libcli11-dev libfmt-dev \
+      nlohmann-json3-dev libexpected-dev robin-map-dev ;;
+    test) echo libgtest-dev libgmock-dev librapidcheck-dev gdb binutils ;;
+    bench) echo libbenchmark-dev ;;
+    lint) echo clang-format-19 clang-tidy-19 shellcheck ;;
+    models) echo spin gcc libc6-dev ;;
+    clang) echo clang-19 ;;
+    fuzz) echo clang-19 libclang-rt-19-dev ;;
+    # GoogleTest's sources: a cross compiler has no installed library to link.
+    cross) echo googletest ;;
+    arm64) echo g++-aarch64-linux-gnu qemu-user-static ;;
+    # musl's loader runs the tests that link the shared library.
+    zig) echo python3-venv musl ;;
+    *) die "there is no package set '$1'" ;;
+  esac
+}
+
+die() {
+  echo "dev: $1" >&2
+  if [[ -n ${2:-} ]]; then echo "  hint: $2" >&2; fi
+  exit 1
+}
+
+is_one_of() {
+  local wanted=$1 item
+  shift
+  for item in "$@"; do
+    if [[ $item == "$wanted" ]]; then return 0; fi
+  done
+  return 1
+}
+
+# Prints those packages of the given sets that are not installed, each once.
+missing_packages() {
+  local set name status
+  local -A wanted=()
+  for set in "$@"; do
+    for name in $(packages_of "$set"); do wanted[$name]=1; done
+  done
+  while read -r name status; do
+    if [[ $status == installed ]]; then unset "wanted[$name]"; fi
+  done < <(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${!wanted[@]}" 2>/dev/null || true)
+  echo "${!wanted[@]}"
+}
+
+as_root() {
+  if ((EUID == 0)); then
+    "$@"
+  elif [[ -t 0 ]]; then
+    sudo "$@"
+  else
+    sudo -n "$@" # Nobody is there to type a password.
+  fi
+}
+
+apt() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 "$@" </dev/null
+}
+
+# Sets INSTALL_PROBLEM and returns 1 when the sets are not complete afterwards.
+INSTALL_PROBLEM=
+ensure_sets() {
+  local missing
+  INSTALL_PROBLEM=
+  if ! command -v dpkg-query >/dev/null; then
+    # Another distribution: its user knows its package names, and the build says what it misses.
+    return 0
+  fi
+  missing=$(missing_packages "$@")
+  if [[ -z $missing ]]; then return 0; fi
+  if [[ -n ${SPANPROF_NO_INSTALL:-} ]]; then
+    INSTALL_PROBLEM="SPANPROF_NO_INSTALL is set and these packages are missing: $missing"
+    return 1
+  fi
+  if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+    INSTALL_PROBLEM="these packages are missing, and only root can install them: $missing"
+    return 1
+  fi
+  mkdir -p "$LOGS"
+  echo "Installing: $missing"
+  # A failed update is not the end: the lists on the machine may be good enough.
+  if [[ -z ${APT_UPDATED:-} ]]; then
+    apt update >"$LOGS/setup.log" 2>&1 || true
+    APT_UPDATED=1
+  fi
+  # shellcheck disable=SC2086 # A list of words.
+  if apt install --no-install-recommends $missing >>"$LOGS/setup.log" 2>&1; then return 0; fi
+  INSTALL_PROBLEM="apt-get could not install: $missing ($(grep -m1 '^E:' "$LOGS/setup.log" ||
+    echo "see build/logs/setup.log"))"
+  return 1
+}
+
+require_sets() {
+  if ! ensure_sets "$@"; then
+    die "$INSTALL_PROBLEM" "as root: apt-get update && apt-get install $(missing_packages "$@")"
+  fi
+}
+
+# zig is a C++ compiler for musl and macOS inside a Python package. It stays in the user's cache,
+# keyed by version: it is 400 MB, and its copies of libc++ take a minute a target to compile.
+ZIG_HOME=$CACHE/zig-$ZIG_VERSION
+ZIG=$ZIG_HOME/bin/zig
+
+ensure_zig() {
+  ensure_sets zig || return 1
+  if [[ -x $ZIG ]]; then return 0; fi
+  mkdir -p "$CACHE" "$LOGS"
+  echo "Installing: ziglang $ZIG_VERSION from PyPI, into $ZIG_HOME"
+  if ! install_zig >"$LOGS/zig.log" 2>&1; then
+    INSTALL_PROBLEM="ziglang $ZIG_VERSION could not be installed from PyPI (see build/logs/zig.log)"
+    return 1
+  fi
+}
+
+# Ends with the link that ensure_zig looks for, so an interrupted installation is done again.
+install_zig() {
+  local package
+  rm -rf "$ZIG_HOME" &&
+    /usr/bin/python3 -m venv "$ZIG_HOME" &&
+    "$ZIG_HOME/bin/pip" install --quiet --disable-pip-version-check "ziglang==$ZIG_VERSION" &&
+    package=$("$ZIG_HOME/bin/python" -c 'import ziglang; print(ziglang.__path__[0])') &&
+    ln -s "$package/zig" "$ZIG"
+}
+
+require_zig() {
+  ensure_zig || die "$INSTALL_PROBLEM"
+}
