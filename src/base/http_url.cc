@@ -71,8 +71,9 @@ Result<HttpUrl> ParseHttpUrl(std::string_view text) {
   url.port = url.is_https ? 443 : 80;
   if (!authority.empty()) {
     authority.remove_prefix(1);
-    const char* const end = authority.data() + authority.size();
-    const auto [rest, error] = std::from_chars(authority.data(), end, url.port);
+    const char* const begin = authority.data();
+    const char* const end = begin + authority.size();
+    const auto [rest, error] = std::from_chars(begin, end, url.port);
     if (error != std::errc() || rest != end || url.port == 0) {
       return Fail(EINVAL, "has a port that is not a number from 1 to 65535",
                   "such as http://localhost:4318");

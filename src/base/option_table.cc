@@ -37,27 +37,28 @@ constexpr std::array<std::string_view, 2> kJfrContexts = {"pool", "flat"};
 
 // The parse and write functions of the rows, by the type of the member they serve.
 
-template <auto kMember>
+template <auto Member>
 Result<void> ParseChoice(const OptionSpec& spec, std::string_view value, Options& options) {
-  using Choice = typename std::remove_reference_t<decltype(options.*kMember)>::value_type;
+  using Choice = typename std::remove_reference_t<decltype(options.*Member)>::value_type;
   const Result<std::string> plain = UnescapeValue(spec, value);
   if (!plain) return tl::make_unexpected(plain.error());
   const Result<std::size_t> index = FindChoice(spec, *plain, *plain);
   if (!index) return tl::make_unexpected(index.error());
-  options.*kMember = static_cast<Choice>(*index);
+  options.*Member = static_cast<Choice>(*index);
   return {};
 }
 
-template <auto kMember>
+template <auto Member>
 void WriteChoice(const OptionSpec& spec, const Options& options, std::vector<std::string>& values) {
-  if (!(options.*kMember)) return;
-  const auto index = static_cast<std::size_t>(*(options.*kMember));
+  const auto& member = options.*Member;
+  if (!member) return;
+  const auto index = static_cast<std::size_t>(*member);
   if (index < spec.choices.size()) values.emplace_back(spec.choices[index]);
 }
 
-template <auto kMember>
+template <auto Member>
 Result<void> ParseNumber(const OptionSpec& spec, std::string_view value, Options& options) {
-  using Number = typename std::remove_reference_t<decltype(options.*kMember)>::value_type;
+  using Number = typename std::remove_reference_t<decltype(options.*Member)>::value_type;
   std::optional<std::uint64_t> number;
   if constexpr (std::is_same_v<Number, nanoseconds>) {
     const std::optional<nanoseconds> duration = ParseDuration(value);
@@ -68,8 +69,9 @@ Result<void> ParseNumber(const OptionSpec& spec, std::string_view value, Options
     if (!number) return Refuse(spec, value, " is not a size");
   } else {
     std::uint64_t parsed = 0;
-    const char* const end = value.data() + value.size();
-    const auto [rest, error] = std::from_chars(value.data(), end, parsed);
+    const char* const begin = value.data();
+    const char* const end = begin + value.size();
+    const auto [rest, error] = std::from_chars(begin, end, parsed);
     if (error == std::errc::invalid_argument || rest != end) {
       return Refuse(spec, value, " is not a whole number");
     }
@@ -78,16 +80,16 @@ Result<void> ParseNumber(const OptionSpec& spec, std::string_view value, Options
   }
   if (Result<void> check = CheckRange(spec, value, *number); !check) return check;
   if constexpr (std::is_same_v<Number, nanoseconds>) {
-    options.*kMember = nanoseconds(static_cast<std::int64_t>(*number));
+    options.*Member = nanoseconds(static_cast<std::int64_t>(*number));
   } else {
-    options.*kMember = static_cast<Number>(*number);
+    options.*Member = static_cast<Number>(*number);
   }
   return {};
 }
 
-template <auto kMember>
+template <auto Member>
 void WriteNumber(const OptionSpec& spec, const Options& options, std::vector<std::string>& values) {
-  const auto& member = options.*kMember;
+  const auto& member = options.*Member;
   if (!member) return;
   if constexpr (std::is_same_v<std::remove_cvref_t<decltype(*member)>, nanoseconds>) {
     values.push_back(FormatDuration(*member));
@@ -97,19 +99,19 @@ void WriteNumber(const OptionSpec& spec, const Options& options, std::vector<std
   }
 }
 
-template <auto kMember>
+template <auto Member>
 Result<void> ParseText(const OptionSpec& spec, std::string_view value, Options& options) {
   Result<std::string> plain = UnescapeValue(spec, value);
   if (!plain) return tl::make_unexpected(plain.error());
   if (Result<void> check = CheckText(spec, *plain, *plain, "", spec.max); !check) {
     return check;
   }
-  options.*kMember = *std::move(plain);
+  options.*Member = *std::move(plain);
   return {};
 }
 
 // A path is bytes to the kernel, so it need not be UTF-8.
-template <auto kMember>
+template <auto Member>
 Result<void> ParsePath(const OptionSpec& spec, std::string_view value, Options& options) {
   Result<std::string> plain = UnescapeValue(spec, value);
   if (!plain) return tl::make_unexpected(plain.error());
@@ -117,14 +119,15 @@ Result<void> ParsePath(const OptionSpec& spec, std::string_view value, Options& 
     return Refuse(spec, *plain, " is longer than " + std::to_string(spec.max) + " bytes");
   }
   if (HasControlCharacter(*plain)) return Refuse(spec, *plain, " has a control character");
-  options.*kMember = *std::move(plain);
+  options.*Member = *std::move(plain);
   return {};
 }
 
-template <auto kMember>
+template <auto Member>
 void WriteText(const OptionSpec&, const Options& options, std::vector<std::string>& values) {
-  if (!(options.*kMember)) return;
-  values.push_back(EscapeOption(*(options.*kMember), OptionPosition::kWholeValue));
+  const auto& member = options.*Member;
+  if (!member) return;
+  values.push_back(EscapeOption(*member, OptionPosition::kWholeValue));
 }
 
 Result<void> ParseUrl(const OptionSpec& spec, std::string_view value, Options& options) {

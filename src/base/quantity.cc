@@ -36,11 +36,11 @@ struct NumberAndUnit {
 // Splits leading digits from what follows them; there must be a digit.
 std::optional<NumberAndUnit> SplitNumber(std::string_view text) {
   NumberAndUnit split{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, split.number);
+  const char* const begin = text.data();
+  const auto [rest, error] = std::from_chars(begin, begin + text.size(), split.number);
   if (error == std::errc::invalid_argument) return std::nullopt;
   if (error == std::errc::result_out_of_range) split.number = kMaxUint64;
-  split.unit = text.substr(static_cast<std::size_t>(rest - text.data()));
+  split.unit = text.substr(static_cast<std::size_t>(rest - begin));
   return split;
 }
 
@@ -48,8 +48,8 @@ std::uint64_t SaturatingMultiply(std::uint64_t a, std::uint64_t b) {
   return b != 0 && a > kMaxUint64 / b ? kMaxUint64 : a * b;
 }
 
-template <std::size_t kCount>
-std::string FormatWithUnit(std::uint64_t value, const std::array<Unit, kCount>& units,
+template <std::size_t Count>
+std::string FormatWithUnit(std::uint64_t value, const std::array<Unit, Count>& units,
                            std::string_view base_unit) {
   if (value != 0) {
     for (const Unit& unit : units) {

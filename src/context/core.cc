@@ -26,18 +26,19 @@ const char* StorageName(ContextStorage storage) {
   return storage == ContextStorage::kOtel ? "otel" : "profiler";
 }
 
+void Log(LogTarget target, const std::string& message) {
+  if (target != LogTarget::kStderr) return;
+  const std::string line = "spanprof: " + message + "\n";
+  // One write, so that lines of several threads do not mix. There is nobody to tell if it fails.
+  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
+}
+
 }  // namespace
 
 Core& ThisCore() {
   static_assert(std::is_trivially_destructible_v<Core>);
   static Core core;
   return core;
-}
-
-void Core::Log(const std::string& message) const {
-  const std::string line = "spanprof: " + message + "\n";
-  // One write, so that lines of several threads do not mix. There is nobody to tell if it fails.
-  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
 }
 
 Result<void> Core::CheckSameConfiguration(const Options& options) const {
@@ -68,17 +69,19 @@ Result<void> Core::CreateRecords(const Options& options) {
   outside_.store(false, std::memory_order_relaxed);
   if (options.context_storage.value_or(kDefaultContextStorage) != ContextStorage::kOtel) return {};
 
+  const LogTarget log = options.log.value_or(kDefaultLog);
   const uint32_t capacity = options.context_slots.value_or(kDefaultContextSlots);
   if (!slots_.exists() && !slots_.Create(capacity)) {
-    Log("ctxstorage=otel: there is no memory for a table of " + std::to_string(capacity) +
-        " slots, so contexts are kept inside the process only (ctxstorage=profiler); try a smaller "
-        "ctxslots=");
+    Log(log, "ctxstorage=otel: there is no memory for a table of " + std::to_string(capacity) +
+                 " slots, so contexts are kept inside the process only (ctxstorage=profiler); try "
+                 "a smaller "
+                 "ctxslots=");
     return {};
   }
   if (slots_.capacity() != capacity) {
-    Log("ctxslots=" + std::to_string(capacity) +
-        ": the table of the first initialisation is used, " + std::to_string(slots_.capacity()) +
-        " slots");
+    Log(log, "ctxslots=" + std::to_string(capacity) +
+                 ": the table of the first initialisation is used, " +
+                 std::to_string(slots_.capacity()) + " slots");
   }
   outside_.store(true, std::memory_order_relaxed);
   return {};
@@ -103,9 +106,7 @@ Result<void> Core::Init(std::string_view text) {
   next.attribute_names = options->attributes;
   next.resource = resource.attributes;
   next.log = options->log.value_or(kDefaultLog);
-  if (next.log == LogTarget::kStderr) {
-    for (const std::string& warning : resource.warnings) Log(warning);
-  }
+  for (const std::string& warning : resource.warnings) Log(next.log, warning);
   timed_.store(options->latency.value_or(kDefaultLatency), std::memory_order_relaxed);
   NanosecondsPerTick();  // the first look at both clocks
   PublishConfiguration(next);
@@ -121,9 +122,8 @@ void Core::PublishConfiguration(const Configuration& next) {
   // The old one is left to whoever may be reading it; kMaxResourceChanges bounds how many.
   configuration_.store(new Configuration(next), std::memory_order_release);
   if (outside_.load(std::memory_order_relaxed) &&
-      !process_context_.Publish(EncodeProcessContext(next.resource, next.attribute_names)) &&
-      next.log == LogTarget::kStderr) {
-    Log("the process context (OTEL_CTX) cannot be published: memory here has no names");
+      !process_context_.Publish(EncodeProcessContext(next.resource, next.attribute_names))) {
+    Log(next.log, "the process context (OTEL_CTX) cannot be published: memory here has no names");
   }
 }
 

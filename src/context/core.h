@@ -60,6 +60,12 @@ class Core {
   // Any thread's object, for a signal handler: never attaches, takes no lock, touches no TLS.
   internal::ThreadContext* FindThread(uint32_t tid) const { return registry_.Find(tid); }
 
+  // False for the object of a thread that has not called since the last Init or unannounced fork.
+  bool IsOfThisGeneration(const internal::ThreadContext& context) const {
+    return context.registered.load(std::memory_order_relaxed) ==
+           generation_.load(std::memory_order_relaxed);
+  }
+
   // ---- The context of an attached thread (context_operations.cc) ----
   void Set(uint64_t span_id, uint64_t root_span_id);
   void SetTrace(uint64_t trace_id_high, uint64_t trace_id_low, uint64_t span_id,
@@ -88,7 +94,6 @@ class Core {
   Result<void> InstallHandlers();
   Result<void> CheckSameConfiguration(const Options& options) const;
   void PublishConfiguration(const Configuration& next);
-  void Log(const std::string& message) const;
 
   void PrepareThread(internal::ThreadContext& context, uint32_t generation);
   static void OnThreadExit(void* context);

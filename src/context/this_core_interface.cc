@@ -43,8 +43,8 @@ int Get(spanprof_context* out) {
   if (!core.initialized()) return -ENODEV;
   const internal::ThreadContext* context = spanprof_thread_v1;
   if (!IsAttached(context)) return 0;
-  // Of a forked child that has not called yet: nothing is set.
-  if (context->registered.load(std::memory_order_relaxed) == 0) return 0;
+  // In a forked child, or after another init, that has not seen a call of this thread yet.
+  if (!core.IsOfThisGeneration(*context)) return 0;
   const uint64_t start = core.measures_latency() ? Ticks() : 0;
   const ReadStatus status = ReadOwnContext(*context, out);
   if (start != 0) core.read_latency().Record(Ticks() - start);
