@@ -45,6 +45,9 @@ string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR "${SPANPROF_ZIG_TARGET}")
 if(SPANPROF_ZIG_TARGET MATCHES "macos")
   set(CMAKE_SYSTEM_NAME Darwin)
   set(CMAKE_OSX_SYSROOT "")  # zig has its own; CMake would ask Xcode.
+  # In zig 0.17 macOS's math.h includes a part of float.h, after which libc++ thinks that it has all
+  # of it and FLT_MAX is missing. Whoever includes it first gets it whole.
+  set(CMAKE_CXX_FLAGS_INIT "-include float.h")
 else()
   set(CMAKE_SYSTEM_NAME Linux)
 endif()

@@ -23,7 +23,11 @@
  *   OBJECT_BEFORE_WORD        the reader takes the object first, and the slot word through the object. Holds as long as
  *                             identifiers do not come back (it is checked), fails with RETURNING: the object's owner is
  *                             gone, yet the word belongs to the wanted identifier again.
- * Variant that must hold:
+ *   ERASE_BEFORE_CLAIM        with OLD_DIES: the dead thread's object is erased before its slot is claimed, while the word
+ *                             still says that the object is at rest
+ * Variants that must hold:
+ *   OLD_DIES                  OLD dies without exit, and a thread with its identifier takes over its slot and its object:
+ *                             claim as busy first, then erase, then the even word
  *   CLAIM_BEFORE_REGISTRY     the slot is claimed before the registry has the object: the order of the two is free
  */
 #ifdef UNSYNCHRONISED_FREE_LIST
@@ -51,6 +55,7 @@
 
 #define OLD 0
 #define NEW 1
+#define HEIR 1
 #define RETURNED 2
 #define READER LIVES
 
@@ -68,7 +73,11 @@
 /* Fields: 0 after exit; otherwise who wrote them, at birth or later. */
 #define INITIAL_CONTEXT(life) (10 * ((life) + 1))
 #define CONTEXT(life) (10 * ((life) + 1) + 1)
+#ifdef OLD_DIES
+#define IDENTIFIER_OF(context) 1
+#else
 #define IDENTIFIER_OF(context) ((context) / 10 == NEW + 1 -> 2 : 1)
+#endif
 
 #ifdef UNSYNCHRONISED_FREE_LIST
 #define FREE_LIST_ACQUIRE RELAXED
@@ -99,6 +108,7 @@ hidden byte unreached_context_of_old;
 hidden byte unreached_context_of_new;
 hidden byte unreached_initial_context_of_new;
 hidden byte unreached_context_of_returned;
+hidden byte unreached_initial_context_of_the_heir;
 hidden byte unreached_refusal_of_a_recycled_object;
 
 inline publish_in_registry(life, identifier, object)
@@ -135,6 +145,7 @@ inline live(life, identifier, object, sequence)
 active proctype old()
 {
     live(OLD, 1, OBJECT_1, 0);
+#ifndef OLD_DIES
     store(OLD, WORD_1, WORD_OF(3, 1, 1), RELAXED);
     release_fence(OLD);
     store(OLD, FIRST_FIELD(OBJECT_1), 0, RELAXED);
@@ -142,9 +153,28 @@ active proctype old()
     store(OLD, WORD_1, WORD_OF(4, 0, 0), RELEASE);
     store(OLD, ENTRY_1, 0, RELAXED);
     store(OLD, FREE_LIST, OBJECT_1, FREE_LIST_RELEASE);
+#endif
     d_step { old_has_exited = true; lives_ended++ }
 }
 
+#ifdef OLD_DIES
+/* Takes the place of NEW. */
+active proctype heir()
+{
+    old_has_exited -> happens_after(HEIR, OLD);
+#ifndef ERASE_BEFORE_CLAIM
+    store(HEIR, WORD_1, WORD_OF(3, 1, 1), RELEASE);
+#endif
+    release_fence(HEIR);
+    store(HEIR, FIRST_FIELD(OBJECT_1), INITIAL_CONTEXT(HEIR), RELAXED);
+    store(HEIR, SECOND_FIELD(OBJECT_1), INITIAL_CONTEXT(HEIR), RELAXED);
+#ifdef ERASE_BEFORE_CLAIM
+    store(HEIR, WORD_1, WORD_OF(3, 1, 1), RELEASE);
+#endif
+    store(HEIR, WORD_1, WORD_OF(4, 1, 0), RELEASE);
+    lives_ended++
+}
+#else
 active proctype new()
 {
     byte object;
@@ -156,6 +186,7 @@ active proctype new()
     fi;
     d_step { object = 0; lives_ended++ }
 }
+#endif
 
 #ifdef RETURNING
 active proctype returned()
@@ -222,9 +253,13 @@ active proctype reader()
         }
         if
         :: first_field == CONTEXT(OLD) -> REACHED(unreached_context_of_old)
+#ifdef OLD_DIES
+        :: first_field == INITIAL_CONTEXT(HEIR) -> REACHED(unreached_initial_context_of_the_heir)
+#else
         :: first_field == CONTEXT(NEW) -> REACHED(unreached_context_of_new)
         :: first_field == INITIAL_CONTEXT(NEW) -> REACHED(unreached_initial_context_of_new)
         :: first_field == CONTEXT(RETURNED) -> REACHED(unreached_context_of_returned)
+#endif
         :: else
         fi;
 refused:

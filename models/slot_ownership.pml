@@ -4,11 +4,11 @@
  * kernel gives identifiers out again). COLLIDING has another identifier which falls on the same slot. Each life
  * claims the slot, writes its context once and exits, or dies at any point without a word.
  *
- *   claim of a free slot   compare-exchange {s, 0, 0} -> {s, own, 0}: fields are zero, since the last exit left them so
- *   claim of a dead one's  compare-exchange {s, dead, any} -> {next odd, own, 1}; fence; zero; {even, own, 0} release.
- *                          The own identifier, found by a thread that has not claimed yet, is a dead one's as well.
- *   live owner             the second claimant writes nothing
- *   exit                   {odd, own, 1}; fence; zero; {even, 0, 0} release
+ *   claim   of a slot that is free or whose owner is dead: compare-exchange {s, 0 or dead, any} -> {next odd, own, 1};
+ *           fence; zero; {even, own, 0} release. The own identifier, found by a thread that has not claimed yet, is a
+ *           dead one's as well.
+ *   live owner: the second claimant writes nothing
+ *   exit    {odd, own, 1}; fence; zero; {even, 0, 0} release
  *
  * Properties of a read for one identifier that is accepted:
  *   accepted_read_is_one_write        its fields belong together;
@@ -19,6 +19,8 @@
  * claims the slot, even under a successor that has its identifier. Readers ask the kernel whether the owner is alive,
  * which leaves only the time between the successor's birth and its claim.
  *
+ * Variant that must hold:
+ *   FREE_CLAIM_KEEPS_SEQUENCE a free slot is claimed by {s, 0, 0} -> {s, own, 0}: its last owner's exit left zeroes
  * Variants that must fail:
  *   CLAIM_BY_STORE            load, then store instead of compare-exchange
  *   WRITE_WITHOUT_OWNING      the second claimant writes although the slot has a live owner
@@ -37,7 +39,7 @@
 #define TRACE 2
 
 #define LOCATIONS 3
-#define MESSAGES 17
+#define MESSAGES 19
 #define THREADS 4
 #include "cpp_memory.pml"
 
@@ -75,6 +77,7 @@ hidden byte unreached_second_context;
 hidden byte unreached_colliding_context;
 hidden byte unreached_no_context;
 hidden byte unreached_other_owner;
+hidden byte unreached_claim_of_a_free_slot;
 hidden byte unreached_theft;
 hidden byte unreached_theft_in_mid_write;
 hidden byte unreached_return_of_the_identifier;
@@ -104,7 +107,7 @@ inline be_born(life, identifier)
 inline look_for_the_owner(life, identifier, owner, owner_is_dead)
 {
     atomic {
-        owner_is_dead = (owner == identifier || !alive[owner]);
+        owner_is_dead = (owner == NOBODY || owner == identifier || !alive[owner]);
         if
         :: owner_is_dead && owner == SAME ->
            if :: life != FIRST && was_born[FIRST] -> happens_after(life, FIRST) :: else fi;
@@ -138,6 +141,7 @@ proctype thread(byte life; byte identifier)
 
     load(life, WORD, ACQUIRE, word);
     if
+#if defined(FREE_CLAIM_KEEPS_SEQUENCE) || defined(CLAIM_BY_STORE)
     :: OWNER(word) == NOBODY ->
        sequence = SEQUENCE(word);
 #ifdef CLAIM_BY_STORE
@@ -145,6 +149,7 @@ proctype thread(byte life; byte identifier)
        claimed = true
 #else
        compare_exchange(life, WORD, word, WORD_OF(sequence, identifier, 0), claimed)
+#endif
 #endif
 #ifdef ADOPT_OWN_IDENTIFIER
     :: OWNER(word) == identifier && !IN_USE(word) ->
@@ -173,7 +178,8 @@ proctype thread(byte life; byte identifier)
           :: claimed ->
              if
              :: IN_USE(word) -> REACHED(unreached_theft_in_mid_write)
-             :: OWNER(word) == identifier -> REACHED(unreached_return_of_the_identifier)
+             :: !IN_USE(word) && OWNER(word) == identifier -> REACHED(unreached_return_of_the_identifier)
+             :: !IN_USE(word) && OWNER(word) == NOBODY -> REACHED(unreached_claim_of_a_free_slot)
              :: else -> REACHED(unreached_theft)
              fi;
              note_claim(life);

@@ -1,18 +1,22 @@
-// What a context call costs, beside the floor, an empty call, clock_gettime and a gettid system call.
-// Run by ./dev bench context, once for each storage mode.
+// What a context call costs, beside the floor, an empty call, clock_gettime and a gettid system
+// call. Run by ./dev bench context, once for each storage mode.
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <benchmark/benchmark.h>
-#include <cstdlib>
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <memory>
 #include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
 
-#include <spanprof/context.hpp>
+#include <benchmark/benchmark.h>
+#include <sys/syscall.h>
 
 #include "floor.h"
+#include <spanprof/context.hpp>
 
 namespace {
 
@@ -177,6 +181,98 @@ void BM_GettidSystemCall(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(syscall(SYS_gettid));
 }
 
+// Two threads whose slots share a cache line, or do not: 32-byte slots stand two to a line, and the
+// header makes an odd tid and the even one after it neighbours.
+class ThreadPair {
+ public:
+  explicit ThreadPair(bool neighbours) {
+    for (;;) {
+      threads_.push_back(std::make_unique<Worker>());
+      for (const auto& other : threads_) {
+        const unsigned low = std::min(other->tid(), threads_.back()->tid());
+        const unsigned high = std::max(other->tid(), threads_.back()->tid());
+        const bool share = high == low + 1 && low % 2 == 1;
+        if (neighbours ? share : high >= low + 8) {
+          first_ = other.get();
+          second_ = threads_.back().get();
+          return;
+        }
+      }
+    }
+  }
+
+  // Both set contexts at the same time; the time of one set.
+  double NanosecondsPerSet(uint64_t sets) {
+    first_->Start(sets);
+    second_->Start(sets);
+    return std::max(first_->Wait(), second_->Wait()) / static_cast<double>(sets);
+  }
+
+ private:
+  class Worker {
+   public:
+    Worker() : thread_([this] { Run(); }) {
+      while (tid_.load() == 0) std::this_thread::yield();
+    }
+    ~Worker() {
+      stop_ = true;
+      thread_.join();
+    }
+    unsigned tid() const { return tid_; }
+    void Start(uint64_t sets) { sets_ = sets; }
+    double Wait() {
+      while (sets_ != 0) {
+      }
+      return nanoseconds_;
+    }
+
+   private:
+    void Run() {
+      spanprof_context_set(1, 1);
+      tid_ = static_cast<unsigned>(syscall(SYS_gettid));
+      while (!stop_) {
+        const uint64_t sets = sets_;
+        if (sets == 0) {
+          std::this_thread::yield();
+          continue;
+        }
+        Ids ids;
+        timespec start = {}, end = {};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+        for (uint64_t i = 0; i < sets; ++i) {
+          ids.Next();
+          spanprof_context_set(ids.span, ids.root);
+        }
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+        nanoseconds_ = static_cast<double>(end.tv_sec - start.tv_sec) * 1e9 +
+                       static_cast<double>(end.tv_nsec - start.tv_nsec);
+        sets_ = 0;
+      }
+    }
+    std::atomic<unsigned> tid_{0};
+    std::atomic<uint64_t> sets_{0};
+    std::atomic<bool> stop_{false};
+    std::atomic<double> nanoseconds_{0};
+    std::thread thread_;
+  };
+
+  std::vector<std::unique_ptr<Worker>> threads_;
+  Worker* first_ = nullptr;
+  Worker* second_ = nullptr;
+};
+
+void MeasurePair(benchmark::State& state, bool neighbours) {
+  ThreadPair pair(neighbours);
+  constexpr uint64_t kSets = 200000;
+  for (auto _ : state) {
+    // One iteration is one set, so that the row reads like the others.
+    state.SetIterationTime(pair.NanosecondsPerSet(kSets) * 1e-9);
+  }
+}
+
+void BM_SetNeighbours(benchmark::State& state) { MeasurePair(state, true); }
+void BM_SetApart(benchmark::State& state) { MeasurePair(state, false); }
+
 using Body = void (*)(benchmark::State&);
 
 void Register(const char* name, Body body, int threads) {
@@ -189,7 +285,8 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   const char* mode = argc > 1 ? argv[1] : "profiler";
   if (strcmp(mode, "none") != 0) {
-    const std::string options = std::string("ctxstorage=") + mode + ",attributes=route;tenant;method";
+    const std::string options =
+        std::string("ctxstorage=") + mode + ",attributes=route;tenant;method";
     if (spanprof_init(options.c_str()) != 0) {
       fprintf(stderr, "spanprof_init: %s\n", spanprof_error());
       return 1;
@@ -213,6 +310,14 @@ int main(int argc, char** argv) {
     if (spanprof_is_otel_mode() != 0) Register("get_by_tid", BM_GetByTid, threads);
     Register("clock_gettime", BM_ClockGettime, threads);
     Register("gettid_system_call", BM_GettidSystemCall, threads);
+  }
+  if (spanprof_is_otel_mode() != 0) {
+    benchmark::RegisterBenchmark("set_in_neighbouring_slots", BM_SetNeighbours)
+        ->UseManualTime()
+        ->Iterations(20);
+    benchmark::RegisterBenchmark("set_in_slots_apart", BM_SetApart)
+        ->UseManualTime()
+        ->Iterations(20);
   }
   benchmark::RunSpecifiedBenchmarks();
   return 0;

@@ -37,28 +37,28 @@ constexpr std::array<std::string_view, 2> kJfrContexts = {"pool", "flat"};
 
 // The parse and write functions of the rows, by the type of the member they serve.
 
-template <auto Member>
+template <auto kMember>
 Result<void> ParseChoice(const OptionSpec& spec, std::string_view value, Options& options) {
-  using Choice = typename std::remove_reference_t<decltype(options.*Member)>::value_type;
+  using Choice = typename std::remove_reference_t<decltype(options.*kMember)>::value_type;
   const Result<std::string> plain = UnescapeValue(spec, value);
   if (!plain) return tl::make_unexpected(plain.error());
   const Result<std::size_t> index = FindChoice(spec, *plain, *plain);
   if (!index) return tl::make_unexpected(index.error());
-  options.*Member = static_cast<Choice>(*index);
+  options.*kMember = static_cast<Choice>(*index);
   return {};
 }
 
-template <auto Member>
+template <auto kMember>
 void WriteChoice(const OptionSpec& spec, const Options& options, std::vector<std::string>& values) {
-  const auto& member = options.*Member;
+  const auto& member = options.*kMember;
   if (!member) return;
   const auto index = static_cast<std::size_t>(*member);
   if (index < spec.choices.size()) values.emplace_back(spec.choices[index]);
 }
 
-template <auto Member>
+template <auto kMember>
 Result<void> ParseNumber(const OptionSpec& spec, std::string_view value, Options& options) {
-  using Number = typename std::remove_reference_t<decltype(options.*Member)>::value_type;
+  using Number = typename std::remove_reference_t<decltype(options.*kMember)>::value_type;
   std::optional<std::uint64_t> number;
   if constexpr (std::is_same_v<Number, nanoseconds>) {
     const std::optional<nanoseconds> duration = ParseDuration(value);
@@ -80,16 +80,16 @@ Result<void> ParseNumber(const OptionSpec& spec, std::string_view value, Options
   }
   if (Result<void> check = CheckRange(spec, value, *number); !check) return check;
   if constexpr (std::is_same_v<Number, nanoseconds>) {
-    options.*Member = nanoseconds(static_cast<std::int64_t>(*number));
+    options.*kMember = nanoseconds(static_cast<std::int64_t>(*number));
   } else {
-    options.*Member = static_cast<Number>(*number);
+    options.*kMember = static_cast<Number>(*number);
   }
   return {};
 }
 
-template <auto Member>
+template <auto kMember>
 void WriteNumber(const OptionSpec& spec, const Options& options, std::vector<std::string>& values) {
-  const auto& member = options.*Member;
+  const auto& member = options.*kMember;
   if (!member) return;
   if constexpr (std::is_same_v<std::remove_cvref_t<decltype(*member)>, nanoseconds>) {
     values.push_back(FormatDuration(*member));
@@ -99,19 +99,19 @@ void WriteNumber(const OptionSpec& spec, const Options& options, std::vector<std
   }
 }
 
-template <auto Member>
+template <auto kMember>
 Result<void> ParseText(const OptionSpec& spec, std::string_view value, Options& options) {
   Result<std::string> plain = UnescapeValue(spec, value);
   if (!plain) return tl::make_unexpected(plain.error());
   if (Result<void> check = CheckText(spec, *plain, *plain, "", spec.max); !check) {
     return check;
   }
-  options.*Member = *std::move(plain);
+  options.*kMember = *std::move(plain);
   return {};
 }
 
 // A path is bytes to the kernel, so it need not be UTF-8.
-template <auto Member>
+template <auto kMember>
 Result<void> ParsePath(const OptionSpec& spec, std::string_view value, Options& options) {
   Result<std::string> plain = UnescapeValue(spec, value);
   if (!plain) return tl::make_unexpected(plain.error());
@@ -119,13 +119,13 @@ Result<void> ParsePath(const OptionSpec& spec, std::string_view value, Options& 
     return Refuse(spec, *plain, " is longer than " + std::to_string(spec.max) + " bytes");
   }
   if (HasControlCharacter(*plain)) return Refuse(spec, *plain, " has a control character");
-  options.*Member = *std::move(plain);
+  options.*kMember = *std::move(plain);
   return {};
 }
 
-template <auto Member>
+template <auto kMember>
 void WriteText(const OptionSpec&, const Options& options, std::vector<std::string>& values) {
-  const auto& member = options.*Member;
+  const auto& member = options.*kMember;
   if (!member) return;
   values.push_back(EscapeOption(*member, OptionPosition::kWholeValue));
 }
@@ -143,10 +143,13 @@ Result<void> ParseUrl(const OptionSpec& spec, std::string_view value, Options& o
   return {};
 }
 
-// `before` is the format that the word before, jfr or format=, has set.
-Result<void> CheckOneFormat(std::optional<OutputFormat> before, Options& options) {
-  if (!before || before == options.format) return {};
-  const OutputFormat other = *before == OutputFormat::kJfr ? *options.format : *before;
+// Sets the format that one of the words jfr and format= asks for, unless the other asked for
+// another.
+Result<void> SetFormat(OutputFormat format, Options& options) {
+  const OutputFormat before = options.format.value_or(format);
+  options.format = format;
+  if (before == format) return {};
+  const OutputFormat other = before == OutputFormat::kJfr ? format : before;
   return Fail(EINVAL,
               "jfr and format=" + Quoted(kFormats[static_cast<std::size_t>(other)]) +
                   " contradict each other",
@@ -154,19 +157,17 @@ Result<void> CheckOneFormat(std::optional<OutputFormat> before, Options& options
 }
 
 Result<void> ParseJfr(const OptionSpec&, std::string_view, Options& options) {
-  const std::optional<OutputFormat> before = options.format;
-  options.format = OutputFormat::kJfr;
-  return CheckOneFormat(before, options);
+  return SetFormat(OutputFormat::kJfr, options);
 }
 
 void WriteNothing(const OptionSpec&, const Options&, std::vector<std::string>&) {}
 
 Result<void> ParseFormat(const OptionSpec& spec, std::string_view value, Options& options) {
-  const std::optional<OutputFormat> before = options.format;
-  if (Result<void> parsed = ParseChoice<&Options::format>(spec, value, options); !parsed) {
-    return parsed;
-  }
-  return CheckOneFormat(before, options);
+  const Result<std::string> plain = UnescapeValue(spec, value);
+  if (!plain) return tl::make_unexpected(plain.error());
+  const Result<std::size_t> index = FindChoice(spec, *plain, *plain);
+  if (!index) return tl::make_unexpected(index.error());
+  return SetFormat(static_cast<OutputFormat>(*index), options);
 }
 
 constexpr std::uint64_t Nanoseconds(nanoseconds duration) {

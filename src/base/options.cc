@@ -166,11 +166,10 @@ std::vector<OptionDescription> DescribeOptions() {
 std::string OptionsAsMarkdownRows() {
   std::string rows;
   for (const OptionDescription& option : DescribeOptions()) {
-    const std::string name = option.values.empty() ? option.name : option.name + "=";
-    const std::string default_value =
-        option.default_value.empty() ? "" : "`" + option.default_value + "`";
-    rows += "| `" + name + "` | " + option.values + " | " + default_value + " | " + option.meaning +
-            " |\n";
+    rows.append("| `").append(option.name).append(option.values.empty() ? "` | " : "=` | ");
+    rows.append(option.values).append(" | ");
+    if (!option.default_value.empty()) rows.append("`").append(option.default_value).append("`");
+    rows.append(" | ").append(option.meaning).append(" |\n");
   }
   return rows;
 }

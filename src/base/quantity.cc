@@ -48,8 +48,8 @@ std::uint64_t SaturatingMultiply(std::uint64_t a, std::uint64_t b) {
   return b != 0 && a > kMaxUint64 / b ? kMaxUint64 : a * b;
 }
 
-template <std::size_t Count>
-std::string FormatWithUnit(std::uint64_t value, const std::array<Unit, Count>& units,
+template <std::size_t kCount>
+std::string FormatWithUnit(std::uint64_t value, const std::array<Unit, kCount>& units,
                            std::string_view base_unit) {
   if (value != 0) {
     for (const Unit& unit : units) {

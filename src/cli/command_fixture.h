@@ -16,7 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "collect/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace spanprof::cli {
 
@@ -60,17 +60,17 @@ class Command {
  public:
   explicit Command(std::vector<std::string> arguments, uid_t uid = 0) {
     // Opened before the change of user, who may not be able to walk to it.
-    const collect::UniqueFd program(open(SPANPROF_COMMAND_PATH, O_RDONLY));
-    int out[2];
-    int err[2];
-    if (!program.valid() || pipe(out) != 0 || pipe(err) != 0) std::abort();
+    const UniqueFd program(open(SPANPROF_COMMAND_PATH, O_RDONLY));
+    int output[2];
+    int errors[2];
+    if (!program.valid() || pipe(output) != 0 || pipe(errors) != 0) std::abort();
     pid_ = fork();
     if (pid_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      dup2(out[1], STDOUT_FILENO);
-      dup2(err[1], STDERR_FILENO);
-      close(out[0]);
-      close(err[0]);
+      dup2(output[1], STDOUT_FILENO);
+      dup2(errors[1], STDERR_FILENO);
+      close(output[0]);
+      close(errors[0]);
       if (uid != 0 && (setgid(uid) != 0 || setuid(uid) != 0)) _exit(126);
       arguments.insert(arguments.begin(), "spanprof");
       std::vector<char*> argv;
@@ -79,10 +79,10 @@ class Command {
       fexecve(program.get(), argv.data(), environ);
       _exit(127);
     }
-    close(out[1]);
-    close(err[1]);
-    out_ = collect::UniqueFd(out[0]);
-    err_ = collect::UniqueFd(err[0]);
+    close(output[1]);
+    close(errors[1]);
+    out_ = UniqueFd(output[0]);
+    err_ = UniqueFd(errors[0]);
   }
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
@@ -125,8 +125,8 @@ class Command {
   }
 
   pid_t pid_ = 0;
-  collect::UniqueFd out_;
-  collect::UniqueFd err_;
+  UniqueFd out_;
+  UniqueFd err_;
 };
 
 }  // namespace spanprof::cli

@@ -15,13 +15,13 @@
 
 #include "base/quantity.h"
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "cli/context_output.h"
 #include "cli/report_error.h"
 #include "collect/access_error.h"
 #include "collect/context_snapshot.h"
 #include "collect/process_directory.h"
 #include "collect/remote_memory.h"
-#include "collect/unique_fd.h"
 
 namespace spanprof::cli {
 namespace {
@@ -61,7 +61,7 @@ void EndOnInterrupt() {
 }
 
 // Returns false when the process has ended.
-bool WaitWhileRunning(const collect::UniqueFd& process, milliseconds interval) {
+bool WaitWhileRunning(const UniqueFd& process, milliseconds interval) {
   pollfd ended = {process.get(), POLLIN, 0};
   // Without a pidfd (a kernel before 5.3) the next read finds out.
   const int ready = poll(&ended, process.valid() ? 1 : 0, static_cast<int>(interval.count()));
@@ -97,7 +97,7 @@ int RunContext(const ContextOptions& options) {
   }
   const pid_t pid = directory->pid();
   collect::ProcessMemory memory(pid);
-  const collect::UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (options.watch) EndOnInterrupt();
   for (bool first = true;; first = false) {
     const auto snapshot = collect::ReadContextSnapshot(*directory, memory, command);

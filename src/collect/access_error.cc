@@ -8,7 +8,7 @@
 
 #include <sys/stat.h>
 
-#include "collect/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace spanprof::collect {
 namespace {

@@ -20,7 +20,7 @@
 #include <sys/types.h>
 
 #include "base/result.h"
-#include "collect/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace spanprof::collect {
 

@@ -66,10 +66,10 @@ void Core::SetTrace(uint64_t trace_id_high, uint64_t trace_id_low, uint64_t span
   if (context == nullptr) return;
   const TimedWrite timed(*this, *context);
   const uint32_t attention = AttentionFor(*context, (trace_id_high | trace_id_low) != 0);
-  BeginWrite(*context, attention);
-  WriteIds(*context, attention, span_id, root_span_id);
-  WriteTrace(*context, attention, trace_id_high, trace_id_low, 0);
-  FinishWrite(*context, attention, span_id, root_span_id);
+  const internal::OpenWrite write = BeginWrite(*context, attention);
+  WriteIds(*context, write, span_id, root_span_id);
+  WriteTrace(*context, write, attention, trace_id_high, trace_id_low, 0);
+  FinishWrite(*context, write, span_id, root_span_id);
 }
 
 int Core::SetTag(unsigned slot, std::string_view value) {
@@ -90,10 +90,10 @@ int Core::SetTagId(unsigned slot, uint32_t id) {
   if (context == nullptr) return -EBUSY;
   const TimedWrite timed(*this, *context);
   const uint32_t attention = context->attention.load(std::memory_order_relaxed);
-  BeginWrite(*context, attention);
+  const internal::OpenWrite write = BeginWrite(*context, attention);
   internal::StoreTag(context->record, slot, id);
   if ((attention & kAttentionOutside) != 0) WriteTagAttributes(*context, dictionary_);
-  FinishWrite(*context, attention, SpanId(*context), RootSpanId(*context));
+  FinishWrite(*context, write, SpanId(*context), RootSpanId(*context));
   return 0;
 }
 
@@ -101,10 +101,10 @@ void Core::WriteAll(ThreadContext& context, const spanprof_context& next) {
   const bool has_trace = (next.trace_id_high | next.trace_id_low) != 0 || next.trace_flags != 0;
   const uint32_t previous = context.attention.load(std::memory_order_relaxed);
   const uint32_t attention = AttentionFor(context, has_trace);
-  BeginWrite(context, attention);
-  WriteIds(context, attention, next.span_id, next.root_span_id);
+  const internal::OpenWrite write = BeginWrite(context, attention);
+  WriteIds(context, write, next.span_id, next.root_span_id);
   if (((previous | attention) & kAttentionTrace) != 0) {
-    WriteTrace(context, attention, next.trace_id_high, next.trace_id_low, next.trace_flags);
+    WriteTrace(context, write, attention, next.trace_id_high, next.trace_id_low, next.trace_flags);
   }
   uint64_t changed = 0;
   for (unsigned i = 0; i < internal::kTagCount / 2; ++i) {
@@ -116,7 +116,7 @@ void Core::WriteAll(ThreadContext& context, const spanprof_context& next) {
   if (changed != 0 && (attention & kAttentionOutside) != 0) {
     WriteTagAttributes(context, dictionary_);
   }
-  FinishWrite(context, attention, next.span_id, next.root_span_id);
+  FinishWrite(context, write, next.span_id, next.root_span_id);
 }
 
 int Core::Update(const spanprof_context& next) {

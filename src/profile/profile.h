@@ -9,17 +9,19 @@
 //   Profile profile;
 //   StackId stack = kNone;
 //   for (frame : outermost first) stack = profile.AddStack(stack, profile.AddFrame(frame));
+//   // or, with all frames at hand: profile.AddStack(frame_ids)
 //   profile.AddSample({.time_ns = now, .thread = profile.AddThread(tid, "worker-1"),
 //                      .context = profile.AddContext(context), .stack = stack,
 //                      .kind = SampleKind::kCpu, .count = 1, .value = 10'000'000});
 //
-// Not for signal handlers, and one thread at a time.
+// Not for signal handlers, and one thread at a time. Not for copying either: Select() makes a copy.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -133,8 +135,16 @@ struct Period {
 
 class Profile {
  public:
-  // Bytes that samples and tables may take together; what goes beyond is folded (see Fold).
+  // Bytes that samples and tables may take together. The tables get at most three quarters of it.
+  // For the moment in which one of them grows, its old copy stands beside the new one.
+  //
+  // When the samples do not fit, those with equal (thread, context, stack, kind, state) within the
+  // same minute are merged, the oldest first; "profile.folded_samples" counts how many fewer there
+  // are. If all of them differ, they lose first their context, then stack and thread, at last
+  // everything but the kind, again the oldest first; "profile.coarsened_samples" counts how many
+  // did. The sums of count and value of each kind are always kept.
   static constexpr size_t kDefaultMaxMemory = size_t{64} << 20;
+  static constexpr size_t kMinMaxMemory = size_t{64} << 10;  // less than this is taken as this
 
   explicit Profile(size_t max_memory = kDefaultMaxMemory);
   ~Profile();
@@ -143,14 +153,18 @@ class Profile {
 
   // ---- Filling ----
   // Each returns the number of the equal one that is there already, or of the new one. When memory
-  // has run out they return kNone, and AddSample folds; both are counted.
+  // has run out they return kNone and count "profile.table_full", and AddSample folds. A number
+  // that refers to nothing is taken as kNone and counted as "profile.bad_reference".
   StringId Intern(std::string_view text);
   MappingId AddMapping(const Mapping& mapping);
   FunctionId AddFunction(const Function& function);
   FrameId AddFrame(const Frame& frame);
-  StackId AddStack(StackId parent, FrameId frame);
+  StackId AddStack(StackId parent, FrameId frame);  // `parent` itself if there is no frame
+  // All of a stack, the outermost frame first. kNone if any part of it did not fit, where the loop
+  // above would leave a stack that begins in its middle.
+  StackId AddStack(std::span<const FrameId> outermost_first);
   ContextId AddContext(const Context& context);  // kNone for an empty one
-  ThreadId AddThread(uint32_t tid, std::string_view name);
+  ThreadId AddThread(uint32_t tid, std::string_view name);  // kNone for 0 without a name
   void AddSample(const Sample& sample);
   void SetEndpoint(uint64_t root_span_id, std::string_view endpoint);
   void AddToCounter(std::string_view name, uint64_t amount);
@@ -173,6 +187,7 @@ class Profile {
   // The frames of a stack, innermost first.
   std::vector<FrameId> FramesOf(StackId stack) const;
   size_t memory_used() const;
+  size_t max_memory() const;
 
   // ---- Of the whole profile ----
   uint64_t start_time_ns = 0;  // Unix time

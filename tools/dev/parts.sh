@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # The parts of ./dev test, in the order in which they run. Sourced by ./dev.
 
+# shellcheck disable=SC2034 # Used by ./dev.
 TEST_PARTS=(unit release asan tsan ubsan clang models fuzz arm64 musl macos format shell tidy
   exports)
 

@@ -42,16 +42,6 @@ need_sets_or_skip() {
   ensure_sets "$@" || skip_part "$INSTALL_PROBLEM"
 }
 
-# record_counts LOG: takes over the last line "N passed, N failed[, N skipped]" of a script of ours.
-record_counts() {
-  local line
-  line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$1" | tail -n 1) || return 0
-  [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed(,\ ([0-9]+)\ skipped)? ]]
-  record passed "${BASH_REMATCH[1]}"
-  record failed "${BASH_REMATCH[2]}"
-  record skipped "${BASH_REMATCH[4]:-0}"
-}
-
 # record_command NAME COMMAND...: one test that is a whole command.
 record_command() {
   local name=$1 status=0
@@ -65,14 +55,19 @@ record_command() {
   fi
 }
 
-# record_script COMMAND...: a script of ours that counts for itself, or else is one test.
+# record_script COMMAND...: a script of ours. Its last line is "N passed, N failed[, N skipped]", and
+# it may name what did not pass in lines that begin with "FAILED" or "skipped".
 record_script() {
-  local output=$LOGS/$PART.output status=0
+  local output=$LOGS/$PART.output status=0 line name
   "$@" 2>&1 | tee "$output" || status=$?
-  if grep -qE '^[0-9]+ passed, [0-9]+ failed' "$output"; then
-    record_counts "$output"
-  elif ((status == 0)); then
-    record passed 1
+  line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed' "$output" | tail -n 1 || true)
+  if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed(,\ ([0-9]+)\ skipped)? ]]; then
+    record passed "${BASH_REMATCH[1]}"
+    record failed "${BASH_REMATCH[2]}"
+    record skipped "${BASH_REMATCH[4]:-0}"
+    while read -r line name; do
+      record "${line,,}" 0 "$name"
+    done < <(grep -aE '^(FAILED|skipped) ' "$output" || true)
   fi
   return "$status"
 }
@@ -88,8 +83,9 @@ record_ctest() {
   return "$status"
 }
 
-# record_junit FILE: ctest's own report, with what GoogleTest printed in it. Test names have no
-# spaces and text in it is escaped, so a line at a time is enough.
+# record_junit FILE: ctest's own report, with what GoogleTest printed in it. All text in it is
+# escaped, so a line at a time is enough. The names of parameterised tests end with a dump of the
+# parameter.
 record_junit() {
   local kind count what
   while read -r kind count what; do
@@ -104,7 +100,7 @@ record_junit() {
       if (!match($0, " " name "=\"[^\"]*\"")) return ""
       return substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 4)
     }
-    /<testcase / { test = attribute("name"); status = attribute("status"); reason = "" }
+    /<testcase / { test = attribute("name"); sub(/ *#.*/, "", test); status = attribute("status"); reason = "" }
     /: Skipped$/ { take_reason = 1; next }
     take_reason { if (reason == "") reason = $0; take_reason = 0 }
     /<\/testcase>/ {

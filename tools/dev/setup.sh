@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Finding and installing what the other parts of ./dev need. Sourced by ./dev.
 
+# shellcheck disable=SC2034 # Used by ./dev.
 PACKAGE_SETS=(build test bench lint models clang fuzz cross arm64 zig)
 
 ZIG_VERSION=0.17.0

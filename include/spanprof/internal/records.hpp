@@ -38,7 +38,7 @@ inline constexpr uint64_t RecordChecksum(uint64_t span_id, uint64_t root_span_id
   constexpr uint64_t kKnuth = 0x9E3779B97F4A7C15u;
   const uint64_t swapped_root = (root_span_id << 32) | (root_span_id >> 32);
   const uint64_t hash = (span_id * kKnuth) ^ (swapped_root * kKnuth);
-  return hash == 0 ? ~uint64_t{0} : hash;
+  return hash - (hash == 0 ? 1 : 0);  // 0 becomes all ones
 }
 
 // ---- The slot table: read by other threads and other processes ------------------------------

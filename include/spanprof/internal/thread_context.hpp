@@ -137,81 +137,82 @@ inline bool IsWritable(const ThreadContext& context) {
   return context.record.checksum.load(std::memory_order_relaxed) != 0;
 }
 
-inline void BeginWrite(ThreadContext& context, uint32_t attention) {
+// A write that was begun. The slot is null when nothing is published outside.
+struct OpenWrite {
+  Slot* slot;
+  uint64_t idle_word;  // the slot's word when the write is finished
+  bool has_trace;
+};
+
+inline OpenWrite BeginWrite(ThreadContext& context, uint32_t attention) {
+  OpenWrite write = {nullptr, 0, (attention & kAttentionTrace) != 0};
   context.record.checksum.store(0, std::memory_order_relaxed);
   context.writer_stack.store(StackPointer(), std::memory_order_relaxed);
   // Pairs with the handler's fence after its load of the checksum.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if ((attention & kAttentionOutside) != 0) {
-    Slot* slot = context.slot.load(std::memory_order_relaxed);
-    slot->word.store(context.slot_word.load(std::memory_order_relaxed) + kSlotBeginWrite,
-                     std::memory_order_relaxed);
+    write.slot = context.slot.load(std::memory_order_relaxed);
+    const uint64_t word = context.slot_word.load(std::memory_order_relaxed);
+    write.idle_word = word + kSlotFinishWrite;
+    write.slot->word.store(word + kSlotBeginWrite, std::memory_order_relaxed);
+    context.slot_word.store(write.idle_word, std::memory_order_relaxed);
     // Orders the busy word before every field store below, for a reader's acquire fence.
     std::atomic_thread_fence(std::memory_order_release);
     StoreRecord32(context.otel_record + kOtelValidOffset, 0);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
+  return write;
 }
 
 // The ids must be those that the record holds when the write is finished.
-inline void FinishWrite(ThreadContext& context, uint32_t attention, uint64_t span_id,
+inline void FinishWrite(ThreadContext& context, const OpenWrite& write, uint64_t span_id,
                         uint64_t root_span_id) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if ((attention & kAttentionOutside) != 0) {
+  if (write.slot != nullptr) {
     const uint32_t size = context.otel_attributes_size.load(std::memory_order_relaxed);
-    const uint32_t flags = (attention & kAttentionTrace) != 0
-                               ? context.trace_flags.load(std::memory_order_relaxed) & 0xFF
-                               : 0;
-    const bool has_tags = size > kLocalRootEntryBytes;
-    if (span_id != 0 || has_tags) {
-      const bool has_attributes = root_span_id != 0 || has_tags;
-      StoreRecord32(context.otel_record + kOtelValidOffset,
-                    OtelRecordState(1, flags, has_attributes ? size : 0));
-    }
+    const uint32_t flags =
+        write.has_trace ? context.trace_flags.load(std::memory_order_relaxed) & 0xFF : 0;
+    // Without branches: this is the hottest code of the library, and a mispredicted branch costs
+    // more than all of it.
+    const uint32_t has_tags = size > kLocalRootEntryBytes ? 1 : 0;
+    const uint32_t valid = has_tags | (span_id != 0 ? 1 : 0);
+    const uint32_t has_attributes = has_tags | (root_span_id != 0 ? 1 : 0);
+    StoreRecord32(context.otel_record + kOtelValidOffset,
+                  OtelRecordState(valid, flags, size & (0 - has_attributes)));
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   // Pairs with the handler's load: a checksum that is not 0 has all fields before it.
   context.record.checksum.store(RecordChecksum(span_id, root_span_id), std::memory_order_relaxed);
-  if ((attention & kAttentionOutside) != 0) {
-    const uint64_t idle = context.slot_word.load(std::memory_order_relaxed) + kSlotFinishWrite;
-    context.slot_word.store(idle, std::memory_order_relaxed);
-    // Pairs with the reader's acquire load of the word.
-    context.slot.load(std::memory_order_relaxed)->word.store(idle, std::memory_order_release);
-  }
+  // Pairs with the reader's acquire load of the word.
+  if (write.slot != nullptr) write.slot->word.store(write.idle_word, std::memory_order_release);
 }
 
 // Ids of a context without a trace id: the slot's trace_id_low then carries the local root.
-inline void WriteIds(ThreadContext& context, uint32_t attention, uint64_t span_id,
+inline void WriteIds(ThreadContext& context, const OpenWrite& write, uint64_t span_id,
                      uint64_t root_span_id) {
-  const uint64_t previous_root = context.record.root_span_id.load(std::memory_order_relaxed);
   context.record.span_id.store(span_id, std::memory_order_relaxed);
   context.record.root_span_id.store(root_span_id, std::memory_order_relaxed);
-  if ((attention & kAttentionOutside) == 0) return;
+  if (write.slot == nullptr) return;
+  write.slot->span_id.store(span_id, std::memory_order_relaxed);
+  if (!write.has_trace) write.slot->trace_id_low.store(root_span_id, std::memory_order_relaxed);
   StoreBigEndian64(context.otel_record + kOtelSpanIdOffset, span_id);
-  if (root_span_id != previous_root) {
-    StoreHex64(context.otel_record + kOtelAttributesOffset + 2, root_span_id);
-  }
-  Slot* slot = context.slot.load(std::memory_order_relaxed);
-  slot->span_id.store(span_id, std::memory_order_relaxed);
-  if ((attention & kAttentionTrace) == 0) {
-    slot->trace_id_low.store(root_span_id, std::memory_order_relaxed);
-  }
+  StoreHex64(context.otel_record + kOtelAttributesOffset + 2, root_span_id);
 }
 
-// Call after WriteIds. `attention` already has kAttentionTrace if any of the three is not 0.
-inline void WriteTrace(ThreadContext& context, uint32_t attention, uint64_t trace_id_high,
-                       uint64_t trace_id_low, uint32_t trace_flags) {
+// Call after WriteIds. `attention` has kAttentionTrace if any of the three is not 0, and is what
+// the write was begun with.
+inline void WriteTrace(ThreadContext& context, const OpenWrite& write, uint32_t attention,
+                       uint64_t trace_id_high, uint64_t trace_id_low, uint32_t trace_flags) {
   context.trace_id_high.store(trace_id_high, std::memory_order_relaxed);
   context.trace_id_low.store(trace_id_low, std::memory_order_relaxed);
   context.trace_flags.store(trace_flags, std::memory_order_relaxed);
   context.attention.store(attention, std::memory_order_relaxed);
-  if ((attention & kAttentionOutside) == 0) return;
+  if (write.slot == nullptr) return;
   StoreBigEndian64(context.otel_record + kOtelTraceIdOffset, trace_id_high);
   StoreBigEndian64(context.otel_record + kOtelTraceIdOffset + 8, trace_id_low);
-  Slot* slot = context.slot.load(std::memory_order_relaxed);
-  slot->trace_id_high.store(trace_id_high, std::memory_order_relaxed);
+  write.slot->trace_id_high.store(trace_id_high, std::memory_order_relaxed);
   const bool has_trace_id = (trace_id_high | trace_id_low) != 0;
-  slot->trace_id_low.store(
+  write.slot->trace_id_low.store(
       has_trace_id ? trace_id_low : context.record.root_span_id.load(std::memory_order_relaxed),
       std::memory_order_relaxed);
 }
@@ -221,27 +222,26 @@ inline void WriteTrace(ThreadContext& context, uint32_t attention, uint64_t trac
 // is interrupted, latencies are measured).
 inline bool TrySet(ThreadContext& context, uint64_t span_id, uint64_t root_span_id) {
   const uint32_t attention = context.attention.load(std::memory_order_relaxed);
-  if (__builtin_expect(!IsWritable(context) || (attention & ~kAttentionOutside) != 0, 0)) {
-    return false;
-  }
-  BeginWrite(context, attention);
-  WriteIds(context, attention, span_id, root_span_id);
-  FinishWrite(context, attention, span_id, root_span_id);
+  const int unusual = static_cast<int>(!IsWritable(context)) |
+                      static_cast<int>((attention & ~kAttentionOutside) != 0);
+  if (__builtin_expect(unusual, 0) != 0) return false;
+  const OpenWrite write = BeginWrite(context, attention);
+  WriteIds(context, write, span_id, root_span_id);
+  FinishWrite(context, write, span_id, root_span_id);
   return true;
 }
 
 inline bool TrySetTrace(ThreadContext& context, uint64_t trace_id_high, uint64_t trace_id_low,
                         uint64_t span_id, uint64_t root_span_id) {
   const uint32_t attention = context.attention.load(std::memory_order_relaxed) | kAttentionTrace;
-  if (__builtin_expect(!IsWritable(context) || (attention & kAttentionTimed) != 0 ||
-                           (trace_id_high | trace_id_low) == 0,
-                       0)) {
-    return false;
-  }
-  BeginWrite(context, attention);
-  WriteIds(context, attention, span_id, root_span_id);
-  WriteTrace(context, attention, trace_id_high, trace_id_low, 0);
-  FinishWrite(context, attention, span_id, root_span_id);
+  const int unusual = static_cast<int>(!IsWritable(context)) |
+                      static_cast<int>((attention & kAttentionTimed) != 0) |
+                      static_cast<int>((trace_id_high | trace_id_low) == 0);
+  if (__builtin_expect(unusual, 0) != 0) return false;
+  const OpenWrite write = BeginWrite(context, attention);
+  WriteIds(context, write, span_id, root_span_id);
+  WriteTrace(context, write, attention, trace_id_high, trace_id_low, 0);
+  FinishWrite(context, write, span_id, root_span_id);
   return true;
 }
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace spanprof::collect {
+namespace spanprof {
 
 class UniqueFd {
  public:
@@ -36,4 +36,4 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace spanprof::collect
+}  // namespace spanprof
