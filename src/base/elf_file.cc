@@ -18,6 +18,7 @@ constexpr uint64_t kMaxSegments = 4096;
 constexpr uint64_t kMaxSections = uint64_t{1} << 18;
 constexpr uint64_t kMaxSectionNames = uint64_t{64} << 20;
 constexpr uint64_t kMaxNotes = uint64_t{1} << 20;
+constexpr unsigned kMaxNoteParts = 64;
 constexpr std::size_t kMaxDebugLink = 4096;
 
 std::string ErrnoText(int code) { return std::generic_category().message(code); }
@@ -195,8 +196,9 @@ const ElfSection* ElfFile::FindSectionOfType(uint32_t type) const {
 }
 
 std::string ElfFile::BuildId() const {
-  const auto of = [this](uint64_t offset, uint64_t size) -> std::string {
-    if (size > kMaxNotes) return {};
+  unsigned parts = 0;
+  const auto of = [this, &parts](uint64_t offset, uint64_t size) -> std::string {
+    if (size > kMaxNotes || ++parts > kMaxNoteParts) return {};
     const Result<ElfBytes> notes = Read(offset, size);
     return notes ? BuildIdOfNotes(notes->bytes()) : std::string();
   };

@@ -32,5 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       for (const char letter : symbol.name) sum += static_cast<unsigned char>(letter);
     });
   }
-  return sum == 1 ? 1 : 0;  // keeps the reads; libFuzzer takes any result but -1 as 0
+  volatile std::size_t keep_the_reads = sum;
+  (void)keep_the_reads;
+  return 0;
 }

@@ -1,7 +1,8 @@
 #pragma once
 
-// Hashes for the tables of a profile. Files that are read are hostile, so the hash of a text depends
-// on a number that differs from process to process: nobody can prepare texts that all collide.
+// Hashes for the tables of a profile. Files that are read are hostile, so the hash of a text
+// depends on a number that differs from process to process: nobody can prepare texts that all
+// collide.
 
 #include <cstdint>
 #include <string_view>

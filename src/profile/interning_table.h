@@ -81,7 +81,8 @@ class InterningTable {
   static constexpr float kMaxLoad = 0.75F;
   static constexpr size_t kMinBuckets = 16;
   static constexpr size_t kMinItems = 16;
-  static constexpr size_t kBucketBytes = sizeof(tsl::detail_robin_hash::bucket_entry<uint32_t, true>);
+  static constexpr size_t kBucketBytes =
+      sizeof(tsl::detail_robin_hash::bucket_entry<uint32_t, true>);
 
   size_t NextCapacity() const {
     return std::max(kMinItems, items_.capacity() + items_.capacity() / 2);

@@ -10,7 +10,7 @@ constexpr std::array<std::string_view, kSampleKindCount> kKindNames = {"cpu", "w
                                                                        "lock"};
 constexpr std::array<std::string_view, 5> kStateNames = {"", "running", "sleeping", "waiting",
                                                          "blocked"};
-constexpr std::array<std::string_view, 7> kFrameKindNames = {"native", "kernel", "jvm", "v8js",
+constexpr std::array<std::string_view, 7> kFrameKindNames = {"native", "kernel", "jvm",   "v8js",
                                                              "ruby",   "rust",   "marker"};
 
 template <class Enum, size_t kSize>

@@ -29,7 +29,7 @@ std::string FrameName(const Profile& profile, FrameId frame);
 // The name of a tag's position: from attribute_names, or "tag_<position>" where that has none.
 std::string TagName(const Profile& profile, unsigned position);
 
-std::string SpanIdText(uint64_t id);                     // 16 hex digits
-std::string TraceIdText(uint64_t high, uint64_t low);    // 32 hex digits
+std::string SpanIdText(uint64_t id);                   // 16 hex digits
+std::string TraceIdText(uint64_t high, uint64_t low);  // 32 hex digits
 
 }  // namespace spanprof::profile

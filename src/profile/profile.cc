@@ -105,7 +105,7 @@ void Profile::SetEndpoint(uint64_t root_span_id, std::string_view endpoint) {
     return;
   }
   tables_->endpoints.emplace(root_span_id, text);
-  tables_->map_bytes_ += kNodeBytes;
+  tables_->map_bytes += kNodeBytes;
 }
 
 void Profile::AddToCounter(std::string_view name, uint64_t amount) { tables_->Count(name, amount); }

@@ -163,7 +163,7 @@ class Profile {
   // All of a stack, the outermost frame first. kNone if any part of it did not fit, where the loop
   // above would leave a stack that begins in its middle.
   StackId AddStack(std::span<const FrameId> outermost_first);
-  ContextId AddContext(const Context& context);  // kNone for an empty one
+  ContextId AddContext(const Context& context);             // kNone for an empty one
   ThreadId AddThread(uint32_t tid, std::string_view name);  // kNone for 0 without a name
   void AddSample(const Sample& sample);
   void SetEndpoint(uint64_t root_span_id, std::string_view endpoint);

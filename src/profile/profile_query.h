@@ -26,12 +26,15 @@ struct Filter {
   std::optional<uint64_t> to_ns;    // Unix time, exclusive
 };
 
-// A profile of its own with the samples that pass, and only the table entries that these need.
+// A profile of its own with the samples that pass, and only the table entries that these need. It
+// keeps the counters, which are of the whole. A folded sample has the time of its minute's start.
 Profile Select(const Profile& profile, const Filter& filter);
 
 // Adds all of `from` to `into`: tables are joined, tag positions are matched by attribute name,
 // times span both, counters add up, endpoints of both are known. Resource attributes that differ
-// are kept from `into`, and the number of such differences is counted as "merge.resource_conflict".
+// are kept from `into`, and the number of such differences is counted as "merge.resource_conflict";
+// so are differing periods ("merge.period_conflict"), and attribute names for which no tag position
+// is left ("merge.attribute_dropped"). An endpoint that both know is taken from `from`.
 void Merge(Profile& into, const Profile& from);
 
 enum class GroupBy { kEndpoint, kTrace, kSpan, kRootSpan, kTag, kThread, kFunction, kKind };
@@ -46,6 +49,7 @@ struct Group {
 
 // Largest self value first, then by name. Only samples of one kind, so that values add up.
 // `tag` names the attribute for kTag. A recursive function counts once a sample in its total.
+// Threads of one name are one group; a thread without a name is its tid.
 std::vector<Group> GroupSamples(const Profile& profile, GroupBy by, SampleKind kind,
                                 const std::string& tag = {});
 

@@ -20,7 +20,7 @@ Profile::Tables::Tables(size_t memory_limit) : max_memory(std::max(memory_limit,
 
 size_t Profile::Tables::TableMemory() const {
   return strings.memory() + mappings.memory() + functions.memory() + frames.memory() +
-         stacks.memory() + contexts.memory() + threads.memory() + map_bytes_;
+         stacks.memory() + contexts.memory() + threads.memory() + map_bytes;
 }
 
 bool Profile::Tables::MayGrow(size_t bytes) {
@@ -29,10 +29,10 @@ bool Profile::Tables::MayGrow(size_t bytes) {
   if (bytes > share || table_memory > share - bytes) return false;
   if (TotalMemory() <= max_memory - bytes) return true;
   // The samples are in the way. What they hold is not coarsened for the sake of a new table entry.
-  if (samples.size() < fold_again_at_) return false;
+  if (samples.size() < fold_again_at) return false;
   const size_t before = samples.size();
   ApplyFold(before - before / 4, false);
-  if (samples.size() > before - before / 8) fold_again_at_ = samples.size() + samples.size() / 4;
+  if (samples.size() > before - before / 8) fold_again_at = samples.size() + samples.size() / 4;
   std::vector<Sample> smaller;
   smaller.reserve(samples.size() + samples.size() / 16 + 1);
   smaller.assign(samples.begin(), samples.end());
@@ -88,12 +88,12 @@ void Profile::Tables::Count(std::string_view name, uint64_t amount) {
   // Not through MayGrow(), which folds, which counts. Our own few names always find room.
   const size_t bytes = kCounterNodeBytes + name.size();
   const bool ours = name.substr(0, 8) == "profile." && name.size() < 64;
-  if (!ours && bytes > max_memory / 8 - std::min(map_bytes_, max_memory / 8)) {
+  if (!ours && bytes > max_memory / 8 - std::min(map_bytes, max_memory / 8)) {
     Count("profile.table_full", 1);
     return;
   }
   counters.emplace(name, amount);
-  map_bytes_ += bytes;
+  map_bytes += bytes;
 }
 
 StringId Profile::Tables::CheckedText(StringId id) {

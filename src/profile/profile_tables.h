@@ -71,13 +71,12 @@ struct Profile::Tables {
   std::map<uint64_t, StringId> endpoints;
   std::map<std::string, uint64_t, std::less<>> counters;
 
+  size_t map_bytes = 0;      // of endpoints and counters, as far as can be known
+  size_t fold_again_at = 0;  // folding was of no use when there were fewer samples than this
+
  private:
   bool GrowSamples();
   void ApplyFold(size_t goal, bool may_coarsen);
-
-  size_t map_bytes_ = 0;         // of endpoints and counters, as far as can be known
-  size_t fold_again_at_ = 0;     // folding was of no use when there were fewer samples than this
-  friend class Profile;
 };
 
 }  // namespace spanprof::profile

@@ -4,6 +4,7 @@
 #include <array>
 #include <csignal>
 #include <dlfcn.h>
+#include <sched.h>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -77,6 +78,18 @@ spanprof_context GetNow(int* result) {
 
 int Children::CheckChild(uint64_t number, ForkFunction fork_function, int depth) {
   int result = 0;
+  if (depth == 0 && number % 5 == 0) {
+    // A child that never called anything forks by the book.
+    const pid_t grandchild = fork();
+    if (grandchild == 0) {
+      const spanprof_context context = ToContext(kKey, FullFields(kKey, number));
+      const bool none = FromContext(GetNow(&result)).IsNone() && result == 0;
+      const bool set = spanprof_context_update(&context) == 0;
+      _exit(none && set && FromContext(GetNow(&result)) == FullFields(kKey, number) ? kFine : 1);
+    }
+    std::string problem;
+    if (WaitForChild(grandchild, kChildSeconds, &problem) != kFine) return kGrandchildFailed;
+  }
   const Fields inherited = FromContext(GetNow(&result));
   if (result != 0 || !inherited.IsNone()) return kContextInherited;
   const spanprof_context next = ToContext(kKey, FullFields(kKey, number + 1));
@@ -215,8 +228,7 @@ TEST(UnannouncedForkThreadsStress, FirstCallsOfSeveralThreadsAtOnce) {
         threads.emplace_back([&waiting, &finished, &unseen, i] {
           const spanprof_context context = ToContext(i + 1, FullFields(i + 1, 1));
           ++waiting;
-          while (waiting < kThreads) {
-          }
+          while (waiting < kThreads) sched_yield();
           spanprof_context_update(&context);
           ++finished;
           while (finished < kThreads) sched_yield();
