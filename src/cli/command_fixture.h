@@ -99,6 +99,7 @@ class Command {
     while (read(out_.get(), &byte, 1) == 1 && byte != '\n') line += byte;
     return line;
   }
+  [[nodiscard]] pid_t pid() const { return pid_; }
   void Signal(int number) const { kill(pid_, number); }
   // Waits for the end. -1: it was killed by a signal.
   int Wait() {

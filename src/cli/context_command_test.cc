@@ -268,6 +268,15 @@ TEST(ContextCommand, SaysThatAProcessHasNoSpanprof) {
   waitpid(child, nullptr, 0);
 }
 
+TEST(ContextCommand, NamesAForeignPublisherOfThreadRecords) {
+  Command publisher({}, 0, SPANPROF_FOREIGN_PUBLISHER_PATH);
+  ASSERT_EQ(publisher.ReadLine(), "ready");
+  Command command({"context", std::to_string(publisher.pid()), "--json"});
+  EXPECT_EQ(command.Wait(), 0) << command.err;
+  EXPECT_EQ(json::parse(command.out)["records"], json{"otep_4947"});
+  EXPECT_THAT(command.err, HasSubstr("foreign_publisher', readable by a sampler only"));
+}
+
 TEST(ContextCommand, SaysThatThereIsNoSuchProcess) {
   const pid_t child = fork();
   if (child == 0) _exit(0);

@@ -220,6 +220,43 @@ TEST_P(BothModes, ThreadsHaveContextsOfTheirOwn) {
   EXPECT_EQ(Get().span_id, 1u);
 }
 
+// A read is copied in several loads. When a handler writes in between, the copy would be of two
+// contexts, each of which has the right checksum.
+TEST_P(BothModes, AReadThatAHandlersWriteInterruptsIsWhole) {
+  static uint32_t routes[2];
+  routes[0] = spanprof_intern("even", 4);
+  routes[1] = spanprof_intern("odd", 3);
+  static std::atomic<uint64_t> written{0};
+  struct sigaction action = {};
+  action.sa_handler = [](int) {
+    const uint64_t n = ++written;
+    spanprof_context next = None();
+    next.span_id = n;
+    next.root_span_id = n;
+    next.trace_id_low = n;
+    next.tags[0] = routes[n % 2];
+    spanprof_context_update(&next);
+  };
+  sigaction(SIGUSR1, &action, nullptr);
+  std::atomic<bool> stop{false};
+  const pthread_t reader = pthread_self();
+  std::thread storm([&stop, reader] {
+    while (!stop) pthread_kill(reader, SIGUSR1);
+  });
+  uint64_t seen = 0;
+  while (written < 3000) {
+    spanprof_context now = None();
+    if (spanprof_context_get(&now) != 0 || now.span_id == 0) continue;
+    ++seen;
+    ASSERT_EQ(now.root_span_id, now.span_id);
+    ASSERT_EQ(now.trace_id_low, now.span_id);
+    ASSERT_EQ(now.tags[0], routes[now.span_id % 2]);
+  }
+  stop = true;
+  storm.join();
+  EXPECT_GT(seen, 100u);
+}
+
 TEST_P(BothModes, AttributesCanBeAddedUpToTen) {
   EXPECT_EQ(spanprof_attribute("tenant", 6), 1);
   EXPECT_EQ(spanprof_attribute("region", 6), 2);

@@ -162,20 +162,39 @@ int Core::GetByTid(int tid, spanprof_context* out) const {
   if (!initialized()) return -ENODEV;
   if (!publishes_outside()) return -ENOTSUP;
   if (tid <= 0) return -ESRCH;
-  const ThreadContext* context = FindThread(static_cast<uint32_t>(tid));
-  if (context == nullptr) {
-    Count(Counter::kReadNoThread);
-    return -ESRCH;
+  const auto wanted = static_cast<uint32_t>(tid);
+  constexpr int kTries = 64;
+  for (int i = 0; i < kTries; ++i) {
+    // First the word, then whose object it is: see ReadRunningContext. A thread whose slot belongs
+    // to another has its own, inside the object.
+    const internal::Slot* slot = &slots_.SlotOf(wanted);
+    uint64_t before = slot->word.load(std::memory_order_acquire);
+    if (internal::SlotOwner(before) != wanted) {
+      const ThreadContext* context = FindThread(wanted);
+      if (context == nullptr) {
+        Count(Counter::kReadNoThread);
+        return -ESRCH;
+      }
+      slot = &context->own_slot;
+      before = slot->word.load(std::memory_order_acquire);
+      if (internal::SlotOwner(before) != wanted) {
+        Count(Counter::kReadForeignOwner);
+        return -ESRCH;
+      }
+    }
+    if (internal::SlotIsBusy(before)) {
+      Count(Counter::kReadInProgress);
+      continue;
+    }
+    const ThreadContext* context = FindThread(wanted);
+    if (context == nullptr) return -ESRCH;
+    // With an own slot, the object must be the one that it lies in.
+    if (slot == &slots_.SlotOf(wanted) || slot == &context->own_slot) {
+      if (ReadRunningContext(*context, *slot, before, out) == ReadStatus::kOk) return 0;
+    }
+    Count(Counter::kReadChanged);
   }
-  switch (ReadRunningContext(*context, static_cast<uint32_t>(tid), out)) {
-    case ReadStatus::kOk:
-      return 0;
-    case ReadStatus::kNotOwner:
-      Count(Counter::kReadForeignOwner);
-      return -ESRCH;
-    default:
-      return -EAGAIN;
-  }
+  return -EAGAIN;
 }
 
 int Core::SetEndpoint(uint64_t root_span_id, std::string_view name) {

@@ -96,6 +96,9 @@ class Core {
   void PublishConfiguration(const Configuration& next);
 
   void PrepareThread(internal::ThreadContext& context, uint32_t generation);
+  // Before the object of a thread is set up anew: whatever it or a namesake that is gone published
+  // must not be taken for current while the fields change.
+  void WithdrawThread(uint32_t tid);
   static void OnThreadExit(void* context);
   void DetachThread(internal::ThreadContext& context);
   bool InUnannouncedForkedChild() const;

@@ -111,7 +111,9 @@ ThreadContext* Core::AttachCurrentThread() {
     Count(Counter::kAbandonedWrite);  // and go on as if the thread were new
   }
   const SignalBlocker no_signals;
-  context = registry_.Attach(CurrentThreadId());
+  const uint32_t tid = CurrentThreadId();
+  WithdrawThread(tid);
+  context = registry_.Attach(tid);
   // The key's value is what makes our clean-up run: without it the thread's slot would outlive it.
   if (context == nullptr || pthread_setspecific(exit_key, context) != 0) {
     Count(Counter::kThreadNotAttached);
@@ -120,6 +122,14 @@ ThreadContext* Core::AttachCurrentThread() {
   PrepareThread(*context, generation);
   spanprof_thread_v1 = context;
   return context;
+}
+
+void Core::WithdrawThread(uint32_t tid) {
+  if (slots_.exists()) slots_.Release(tid);
+  ThreadContext* context = registry_.Find(tid);
+  if (context != nullptr && internal::SlotOwner(context->own_slot.word) == tid) {
+    ResetSlot(context->own_slot, 0);
+  }
 }
 
 void Core::OnThreadExit(void* context) {

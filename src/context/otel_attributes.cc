@@ -34,6 +34,11 @@ size_t CutLength(std::string_view value, size_t limit) {
 }  // namespace
 
 void InitialiseOtelRecord(ThreadContext& context) {
+  memset(context.hex_constants.low_nibble, 0x0F, sizeof context.hex_constants.low_nibble);
+  memset(context.hex_constants.nine, 9, sizeof context.hex_constants.nine);
+  memset(context.hex_constants.letter_offset, 'a' - '0' - 10,
+         sizeof context.hex_constants.letter_offset);
+  memset(context.hex_constants.zero_digit, '0', sizeof context.hex_constants.zero_digit);
   unsigned char* record = context.otel_record;
   internal::StoreRecord64(record + internal::kOtelTraceIdOffset, 0);
   internal::StoreRecord64(record + internal::kOtelTraceIdOffset + 8, 0);
@@ -42,7 +47,7 @@ void InitialiseOtelRecord(ThreadContext& context) {
   unsigned char* entry = record + internal::kOtelAttributesOffset;
   *const_cast<volatile unsigned char*>(entry) = internal::kLocalRootKeyIndex;
   *const_cast<volatile unsigned char*>(entry + 1) = 16;
-  internal::StoreHex64(entry + 2, 0);
+  internal::StoreHex64(entry + 2, 0, context.hex_constants);
   context.otel_attributes_size.store(internal::kLocalRootEntryBytes, std::memory_order_relaxed);
 }
 

@@ -29,12 +29,13 @@ class SlotTable {
   // Gives the slot back: ids zero, no owner.
   void Release(uint32_t tid);
 
+  // Where that thread's context is, if it owns the slot.
+  internal::Slot& SlotOf(uint32_t tid) const { return slots_[tid % capacity_]; }
+
   // In a forked child: every slot is free, and the publisher is this process.
   void ResetInForkedChild();
 
  private:
-  internal::Slot& SlotOf(uint32_t tid) const { return slots_[tid % capacity_]; }
-
   uint32_t capacity_ = 0;
   internal::SlotTableHeader* header_ = nullptr;
   internal::Slot* slots_ = nullptr;

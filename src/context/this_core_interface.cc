@@ -49,7 +49,9 @@ int Get(spanprof_context* out) {
   const ReadStatus status = ReadOwnContext(*context, out);
   if (start != 0) core.read_latency().Record(Ticks() - start);
   if (status == ReadStatus::kOk) return 0;
-  Count(status == ReadStatus::kTorn ? Counter::kReadTorn : Counter::kReadInProgress);
+  Count(status == ReadStatus::kTorn      ? Counter::kReadTorn
+        : status == ReadStatus::kChanged ? Counter::kReadChanged
+                                         : Counter::kReadInProgress);
   *out = {size, 0, 0, 0, 0, 0, {}};
   return -EAGAIN;
 }

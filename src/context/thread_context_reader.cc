@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "context/counters.h"
-
 namespace spanprof::context {
 
 using internal::Slot;
@@ -26,40 +24,32 @@ void CopyFields(const ThreadContext& context, spanprof_context* out) {
 }  // namespace
 
 ReadStatus ReadOwnContext(const ThreadContext& context, spanprof_context* out) {
-  const uint64_t checksum = context.record.checksum.load(std::memory_order_relaxed);
-  if (checksum == 0) return ReadStatus::kInProgress;
-  // Pairs with the writer's fences: a handler that sees a checksum sees its fields.
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  CopyFields(context, out);
-  if (checksum != internal::RecordChecksum(out->span_id, out->root_span_id)) {
-    return ReadStatus::kTorn;
+  constexpr int kTries = 16;
+  for (int i = 0; i < kTries; ++i) {
+    const uint64_t checksum = context.record.checksum.load(std::memory_order_relaxed);
+    if (checksum == 0) return ReadStatus::kInProgress;
+    const uint64_t writes = context.slot_word.load(std::memory_order_relaxed);
+    // Pairs with the writer's fences: a handler that sees a checksum sees its fields.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    CopyFields(context, out);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // A handler that interrupted us may have written: then the copy is of two contexts.
+    if (context.slot_word.load(std::memory_order_relaxed) != writes) continue;
+    return checksum == internal::RecordChecksum(out->span_id, out->root_span_id)
+               ? ReadStatus::kOk
+               : ReadStatus::kTorn;
   }
-  return ReadStatus::kOk;
+  return ReadStatus::kChanged;
 }
 
-ReadStatus ReadRunningContext(const ThreadContext& context, uint32_t tid, spanprof_context* out) {
-  constexpr int kTries = 64;
-  ReadStatus status = ReadStatus::kInProgress;
-  for (int i = 0; i < kTries; ++i) {
-    const Slot* slot = context.slot.load(std::memory_order_acquire);
-    if (slot == nullptr) return ReadStatus::kNotOwner;
-    // Acquire: pairs with the writer's closing release store.
-    const uint64_t before = slot->word.load(std::memory_order_acquire);
-    if (internal::SlotOwner(before) != tid) return ReadStatus::kNotOwner;
-    if (internal::SlotIsBusy(before)) {
-      Count(Counter::kReadInProgress);
-      status = ReadStatus::kInProgress;
-      continue;
-    }
-    CopyFields(context, out);
-    // Pairs with the writer's release fence behind its opening store: if a field above came from a
-    // later write, the load below sees that write's word.
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (slot->word.load(std::memory_order_relaxed) == before) return ReadStatus::kOk;
-    Count(Counter::kReadChanged);
-    status = ReadStatus::kChanged;
-  }
-  return status;
+ReadStatus ReadRunningContext(const ThreadContext& context, const Slot& slot, uint64_t before,
+                              spanprof_context* out) {
+  CopyFields(context, out);
+  // Pairs with the writer's release fence behind its opening store: if a field above came from a
+  // later write, or from a later owner of the object, the load below sees another word.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return slot.word.load(std::memory_order_relaxed) == before ? ReadStatus::kOk
+                                                             : ReadStatus::kChanged;
 }
 
 }  // namespace spanprof::context

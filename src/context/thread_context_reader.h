@@ -13,15 +13,17 @@ enum class ReadStatus {
   kOk,          // *out holds one context, perhaps an empty one
   kInProgress,  // it was being written
   kTorn,        // checksum and ids do not fit: a write that broke the protocol
-  kChanged,     // by tid: each try was overtaken by a write
-  kNotOwner,    // by tid: the object or slot belongs to another thread by now
+  kChanged,     // overtaken by a write
 };
 
-// For the thread that owns the object: in a signal handler, or anywhere else.
+// For the thread that owns the object: in a signal handler, or anywhere else. A handler that writes
+// may interrupt it.
 ReadStatus ReadOwnContext(const internal::ThreadContext& context, spanprof_context* out);
 
-// For any thread, while the owner runs; only with ctxstorage=otel.
-ReadStatus ReadRunningContext(const internal::ThreadContext& context, uint32_t tid,
-                              spanprof_context* out);
+// For any thread, while the owner runs; only with ctxstorage=otel. One look at an object that was
+// found by tid *after* `before`, an idle word of `slot` with that tid as its owner, was loaded with
+// acquire: whose object it is can only be trusted between two looks at the same word.
+ReadStatus ReadRunningContext(const internal::ThreadContext& context, const internal::Slot& slot,
+                              uint64_t before, spanprof_context* out);
 
 }  // namespace spanprof::context

@@ -4,6 +4,7 @@
 // it.
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,15 +15,29 @@
 
 namespace spanprof::format {
 
+// How exact the times of samples are in pprof, which has no place for them but a label on each, so
+// that samples which differ in nothing else cannot be written as one. OTLP and JFR always have
+// them.
+enum class SampleTimes {
+  kAuto,    // kExact up to kMaxExactTimes samples, beyond that kMinute
+  kExact,   // to the nanosecond
+  kMinute,  // samples of a minute that differ in nothing else are written as one, as Profile folds
+};
+inline constexpr size_t kMaxExactTimes = 100'000;
+
 struct WriteOptions {
   std::vector<LabelScheme> labels;  // further label names besides ours, for other people's backends
   JfrContext jfr_context = JfrContext::kPool;
+  SampleTimes sample_times = SampleTimes::kAuto;  // pprof
+  // Folded, which can hold only one kind. Absent: cpu if there is any, else the first that is
+  // there.
+  std::optional<profile::SampleKind> kind;
 };
 
 // Files are hostile input. A reader refuses what would need more than this.
 struct ReadLimits {
-  size_t max_memory = size_t{1} << 30;        // of the profile that is made
-  size_t max_uncompressed = size_t{4} << 30;  // of a compressed file
+  size_t max_memory = size_t{1} << 30;        // of the profile, and again of tables while reading
+  size_t max_uncompressed = size_t{1} << 30;  // of a compressed file
 };
 
 // The names of labels and attributes that hold the context, in every format that has names.
@@ -32,11 +47,13 @@ inline constexpr std::string_view kRootSpanIdLabel = "local_root_span_id";  // 1
 inline constexpr std::string_view kEndpointLabel = "endpoint";
 inline constexpr std::string_view kThreadNameLabel = "thread_name";
 inline constexpr std::string_view kThreadIdLabel = "thread_id";
+inline constexpr std::string_view kThreadStateLabel = "thread_state";
 
 // By the file name's end: .pb.gz .pprof .pb (pprof), .otlp, .folded .txt, .jfr, .html, .json.gz
 // .firefox.json (Firefox Profiler), .perfetto-trace .pftrace (Perfetto). EINVAL names them all.
 Result<OutputFormat> FormatOfFile(std::string_view path);
-// By the first bytes, for reading.
+// By the first bytes, for reading. The more of the file is given, the surer: OTLP and pprof that is
+// not compressed are told apart by their top-level fields.
 Result<OutputFormat> FormatOfBytes(std::string_view bytes);
 
 // One dispatcher over all of them.

@@ -4,13 +4,13 @@
 #include <array>
 #include <cstdio>
 #include <fcntl.h>
+#include <sched.h>
 #include <string>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include "child_process.h"
 #include "scripted_writer.h"
@@ -19,7 +19,7 @@
 namespace spanprof::stress {
 namespace {
 
-constexpr unsigned kLanes = 3;          // of threads that follow each other
+constexpr unsigned kLanes = 3;  // of threads that follow each other
 constexpr unsigned kReaders = 2;
 constexpr uint32_t kMaxKeys = 1 << 16;  // all threads of a run
 

@@ -1,5 +1,5 @@
-// Forks in a process whose other threads write contexts, attach and leave all the time. In the child
-// the forking thread's context goes on under its new tid, all others are gone, nothing hangs.
+// Forks in a process whose other threads write contexts, attach and leave all the time. In the
+// child the forking thread's context goes on under its new tid, all others are gone, nothing hangs.
 
 #include <array>
 #include <csignal>
@@ -11,12 +11,12 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include "child_process.h"
 #include "outside_reader.h"
 #include "scripted_writer.h"
 #include "stress_run.h"
-#include <sys/wait.h>
 
 extern char** environ;
 

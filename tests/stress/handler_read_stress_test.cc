@@ -120,14 +120,14 @@ TEST_P(HandlerReadStress, SeesOnlyWholeContextsOfItsThread) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Storages, HandlerReadStress,
-    ::testing::Combine(::testing::Values("profiler", "otel"),
-                       ::testing::Values(Path::kGet, Path::kFindThread)),
-    [](const auto& parameter) {
-      return std::string(std::get<0>(parameter.param)) +
-             (std::get<1>(parameter.param) == Path::kGet ? "ByGet" : "ByFindThread");
-    });
+INSTANTIATE_TEST_SUITE_P(Storages, HandlerReadStress,
+                         ::testing::Combine(::testing::Values("profiler", "otel"),
+                                            ::testing::Values(Path::kGet, Path::kFindThread)),
+                         [](const auto& parameter) {
+                           return std::string(std::get<0>(parameter.param)) +
+                                  (std::get<1>(parameter.param) == Path::kGet ? "ByGet"
+                                                                              : "ByFindThread");
+                         });
 
 }  // namespace
 }  // namespace spanprof::stress

@@ -55,8 +55,8 @@ uint64_t NumberNow() {
   return seen.span_id == 0 ? 0 : StepOfSpan(seen.span_id);
 }
 
-class LongjmpStress
-    : public ::testing::TestWithParam<std::tuple<const char*, HandlerStack, Call>> {};
+class LongjmpStress : public ::testing::TestWithParam<std::tuple<const char*, HandlerStack, Call>> {
+};
 
 TEST_P(LongjmpStress, ContextsGoOnAfterAnAbandonedWrite) {
   if (kThreadSanitizer) {

@@ -19,7 +19,17 @@ constexpr uint32_t kMainKey = 1, kHandlerKey = 2;
 
 // The kind of call is in the number's last bits; all tags of a context are the same one, so that a
 // mixture of two shows.
-enum Kind : unsigned { kSet, kSetTrace, kUpdate, kScope, kSwap, kClear, kSetTag, kInlineSet, kKinds };
+enum Kind : unsigned {
+  kSet,
+  kSetTrace,
+  kUpdate,
+  kScope,
+  kSwap,
+  kClear,
+  kSetTag,
+  kInlineSet,
+  kKinds
+};
 
 Kind KindOf(uint64_t number) { return static_cast<Kind>(number % kKinds); }
 
@@ -118,8 +128,7 @@ void OnSignal(int) {
   errno = saved_errno;
 }
 
-class NestedWriteStress
-    : public ::testing::TestWithParam<std::tuple<const char*, HandlerStack>> {
+class NestedWriteStress : public ::testing::TestWithParam<std::tuple<const char*, HandlerStack>> {
  protected:
   // One write of the main flow, from a stack depth that changes, and what is read after it.
   [[gnu::noinline]] void WriteAndCheck(uint64_t number, unsigned depth) {
@@ -205,15 +214,16 @@ std::string StackName(HandlerStack stack) {
   return stack == HandlerStack::kAlternate ? "AlternateStack" : "DisarmedAlternateStack";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Storages, NestedWriteStress,
-    ::testing::Values(std::make_tuple("profiler", HandlerStack::kNormal),
-                      std::make_tuple("otel", HandlerStack::kNormal),
-                      std::make_tuple("otel", HandlerStack::kAlternate),
-                      std::make_tuple("profiler", HandlerStack::kAlternateDisarmed)),
-    [](const auto& parameter) {
-      return std::string(std::get<0>(parameter.param)) + StackName(std::get<1>(parameter.param));
-    });
+INSTANTIATE_TEST_SUITE_P(Storages, NestedWriteStress,
+                         ::testing::Values(std::make_tuple("profiler", HandlerStack::kNormal),
+                                           std::make_tuple("otel", HandlerStack::kNormal),
+                                           std::make_tuple("otel", HandlerStack::kAlternate),
+                                           std::make_tuple("profiler",
+                                                           HandlerStack::kAlternateDisarmed)),
+                         [](const auto& parameter) {
+                           return std::string(std::get<0>(parameter.param)) +
+                                  StackName(std::get<1>(parameter.param));
+                         });
 
 }  // namespace
 }  // namespace spanprof::stress

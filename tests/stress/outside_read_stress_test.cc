@@ -122,8 +122,8 @@ TEST(OutsideReadStress, IdsAndAttributesOfRunningThreadsAreOneContext) {
 
 #ifdef SPANPROF_STRESS_COLLECT
 Fields FromSnapshot(const collect::ThreadContextSnapshot& thread) {
-  Fields fields = {thread.trace_id_high, thread.trace_id_low, thread.span_id,
-                   thread.root_span_id,  0,                   {}};
+  Fields fields = {
+      thread.trace_id_high, thread.trace_id_low, thread.span_id, thread.root_span_id, 0, {}};
   for (unsigned i = 0; i < kTags; ++i) {
     const auto found = thread.attributes.find("a" + std::to_string(i));
     if (found == thread.attributes.end()) continue;

@@ -1,6 +1,7 @@
 // spanprof_shutdown and spanprof_init again, while other threads set and read.
 
 #include <array>
+#include <csignal>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 
 #include "outside_reader.h"
 #include "scripted_writer.h"
+#include "signal_storm.h"
 #include "stress_run.h"
 
 namespace spanprof::stress {
@@ -100,7 +102,7 @@ TEST_P(RestartStress, ContextsStayWholeAndWorkAfterTheLastStart) {
     spanprof_shutdown();
     if (InitForStress(restarts % 2 == 0 ? second_storage : first_storage) != 0) ++failed;
     ++restarts;
-    if (restarts % 4 == 0) usleep(200);
+    usleep(1000);  // of work between two restarts
   }
   stop = true;
   reader.join();
@@ -160,6 +162,49 @@ TEST(RestartStressContext, IsGoneAfterARestart) {
   if (reader.Read(CurrentTid(), &outside) == OutsideStatus::kAccepted) {
     EXPECT_TRUE(outside.fields.IsNone()) << "from outside";
   }
+}
+
+// ---- A write that is going on all the time that a restart takes ------------------------------
+
+std::atomic<bool> wait_in_handler{false}, waiting_in_write{false};
+
+void WaitInsideAWrite(int) {
+  spanprof_context seen = EmptyContext();
+  if (!wait_in_handler || spanprof_context_get(&seen) != -EAGAIN) return;
+  waiting_in_write = true;
+  while (wait_in_handler) SleepMilliseconds(1);
+}
+
+// A thread that got no time at all during the restart, as under a debugger or on a busy machine,
+// publishes like any other once it goes on.
+TEST(RestartStressContext, OfAThreadThatSleptThroughARestartWorks) {
+  if (kThreadSanitizer) {
+    GTEST_SKIP() << "the thread sanitizer delays signals to a point where no write is going on";
+  }
+  ASSERT_EQ(InitForStress("profiler"), 0);
+  const SignalHandler handler(SIGUSR1, &WaitInsideAWrite);
+  wait_in_handler = true;
+  std::atomic<bool> ok{false};
+  std::thread sleeper([&ok] {
+    Progress progress;
+    ScriptedWriter writer(progress, 1);
+    {
+      const SignalStorm storm(SIGUSR1);
+      while (wait_in_handler) writer.RunCycle();
+    }
+    const spanprof_context context = ToContext(2, FullFields(2, 1));
+    spanprof_context_update(&context);
+    spanprof_context own = EmptyContext(), by_tid = EmptyContext();
+    ok = spanprof_context_get(&own) == 0 && FromContext(own) == FullFields(2, 1) &&
+         spanprof_context_get_by_tid(CurrentTid(), &by_tid) == 0 &&
+         FromContext(by_tid) == FullFields(2, 1);
+  });
+  while (!waiting_in_write) SleepMilliseconds(1);
+  spanprof_shutdown();
+  EXPECT_EQ(InitForStress("otel"), 0);
+  wait_in_handler = false;
+  sleeper.join();
+  EXPECT_TRUE(ok);
 }
 
 }  // namespace

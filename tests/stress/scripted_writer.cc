@@ -43,8 +43,7 @@ void ScriptedWriter::RunCycle(unsigned extra_stack) {
   Step([&, next = ToContext(key_, state(0))] { spanprof_context_update(&next); });
   Step([&, ids = full(1)] { spanprof_context_set(ids.span_id, ids.root_span_id); });
   Step([&, ids = full(2)] {
-    spanprof_context_set_trace(ids.trace_id_high, ids.trace_id_low, ids.span_id,
-                               ids.root_span_id);
+    spanprof_context_set_trace(ids.trace_id_high, ids.trace_id_low, ids.span_id, ids.root_span_id);
   });
   Step([&, text = TagText(key_, state(3).tag_classes[3])] {
     spanprof_context_set_tag(3, text.data(), text.size());
@@ -79,12 +78,10 @@ void ScriptedWriter::ScopesOfCycle(uint64_t base) {
   });
   Step([&] { first.scope.~Scope(); });
   Step([&, ids = FullFields(key_, base + 9)] {
-    new (&second.scope)
-        Scope(ids.trace_id_high, ids.trace_id_low, ids.span_id, ids.root_span_id);
+    new (&second.scope) Scope(ids.trace_id_high, ids.trace_id_low, ids.span_id, ids.root_span_id);
   });
-  Step([&, next = ToContext(key_, FullFields(key_, base + 10))] {
-    new (&third.scope) Scope(next);
-  });
+  Step(
+      [&, next = ToContext(key_, FullFields(key_, base + 10))] { new (&third.scope) Scope(next); });
   Step([&] { third.scope.~Scope(); });
   Step([&] { second.scope.~Scope(); });
 }

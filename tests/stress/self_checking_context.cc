@@ -119,9 +119,7 @@ uint32_t KeyOfSpan(uint64_t span) {
   return static_cast<uint32_t>(((span ^ (span >> 32)) * Inverse(kOdd)) >> kStepBits);
 }
 
-uint64_t StepOfSpan(uint64_t span) {
-  return ((span ^ (span >> 32)) * Inverse(kOdd)) & kStepMask;
-}
+uint64_t StepOfSpan(uint64_t span) { return ((span ^ (span >> 32)) * Inverse(kOdd)) & kStepMask; }
 
 Fields FullFields(uint32_t key, uint64_t step) {
   const uint64_t number = Number(key, step);

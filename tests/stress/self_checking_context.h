@@ -3,10 +3,10 @@
 // Contexts that tell whether they are whole, whose they are and how old they are.
 //
 // A writer follows a script: step s of a writer leaves the context State(key, s), where every field
-// is derived from (key, s) by another mixing function, and the tags are strings whose text names the
-// writer's group and a class derived from s. A reader that got a context finds out which step it is
-// (the span id is reversible), compares every field, and checks that the step lies between the one
-// that was finished before the read began and the one that was started when it ended.
+// is derived from (key, s) by another mixing function, and the tags are strings whose text names
+// the writer's group and a class derived from s. A reader that got a context finds out which step
+// it is (the span id is reversible), compares every field, and checks that the step lies between
+// the one that was finished before the read began and the one that was started when it ended.
 //
 // Everything but Script::Prepare is signal-safe.
 

@@ -6,12 +6,12 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <sys/uio.h>
 
 #include "child_process.h"
 #include "self_checking_context.h"
 #include "stress_run.h"
 #include <spanprof/internal/thread_context.hpp>
-#include <sys/uio.h>
 
 namespace spanprof::stress {
 namespace {
@@ -30,9 +30,9 @@ struct Arena {
 };
 
 enum class Protocol {
-  kLibrary,       // internal/thread_context.hpp
-  kOriginal,      // the seed's: in_use stored 1, data, in_use stored 0; the reader looks twice
-  kTagsOutside,   // the library's, but tags and trace flags are stored behind it
+  kLibrary,      // internal/thread_context.hpp
+  kOriginal,     // the seed's: in_use stored 1, data, in_use stored 0; the reader looks twice
+  kTagsOutside,  // the library's, but tags and trace flags are stored behind it
 };
 
 uint32_t TagNumber(uint64_t n, unsigned tag) {
@@ -48,12 +48,12 @@ void WriteTags(ThreadContext& context, uint64_t n) {
 void WriteByLibrary(Arena& arena, uint64_t n, bool tags_outside) {
   ThreadContext& context = arena.context;
   const Fields fields = FullFields(kKey, n);
-  internal::BeginWrite(context, kAttention);
-  internal::WriteIds(context, kAttention, fields.span_id, fields.root_span_id);
-  internal::WriteTrace(context, kAttention, fields.trace_id_high, fields.trace_id_low,
+  const internal::OpenWrite write = internal::BeginWrite(context, kAttention);
+  internal::WriteIds(context, write, fields.span_id, fields.root_span_id);
+  internal::WriteTrace(context, write, kAttention, fields.trace_id_high, fields.trace_id_low,
                        fields.trace_flags);
   if (!tags_outside) WriteTags(context, n);
-  internal::FinishWrite(context, kAttention, fields.span_id, fields.root_span_id);
+  internal::FinishWrite(context, write, fields.span_id, fields.root_span_id);
   if (tags_outside) WriteTags(context, n);
 }
 
@@ -177,9 +177,9 @@ Verdict JudgeImage(const Image& image, uint64_t oldest) {
     internal::StoreBigEndian64(expected, wanted.trace_id_high);
     internal::StoreBigEndian64(expected + 8, wanted.trace_id_low);
     internal::StoreBigEndian64(expected + 16, wanted.span_id);
-    internal::StoreRecord32(expected + internal::kOtelValidOffset,
-                            internal::OtelRecordState(1, wanted.trace_flags,
-                                                      internal::kLocalRootEntryBytes));
+    internal::StoreRecord32(
+        expected + internal::kOtelValidOffset,
+        internal::OtelRecordState(1, wanted.trace_flags, internal::kLocalRootEntryBytes));
     internal::StoreHex64(expected + internal::kOtelAttributesOffset + 2, wanted.root_span_id);
     if (memcmp(expected, image.record, sizeof expected) != 0) return Verdict::kTorn;
   }
@@ -199,8 +199,8 @@ void RunBoth(Protocol protocol, bool remotely, bool wants_torn, Tally* tally) {
   for (unsigned i = 0; i % 1024 != 0 || !run.Done(enough()); ++i) {
     const uint64_t oldest = arena->written.load(std::memory_order_acquire);
     Image image;
-    const bool accepted = remotely ? ReadRemotely(writer.pid(), *arena, &image)
-                                   : ReadPlain(*arena, protocol, &image);
+    const bool accepted =
+        remotely ? ReadRemotely(writer.pid(), *arena, &image) : ReadPlain(*arena, protocol, &image);
     if (accepted) {
       tally->Add(JudgeImage(image, oldest));
     } else {

@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "child_process.h"
 #include "outside_reader.h"
 #include "scripted_writer.h"
 #include "stress_run.h"
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 
 namespace spanprof::stress {
 namespace {

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include "child_process.h"
 #include "outside_reader.h"
 #include "scripted_writer.h"
 #include "stress_run.h"
 #include <spanprof/context.h>
-#include <sys/syscall.h>
 
 namespace spanprof::stress {
 namespace {
@@ -108,7 +108,8 @@ unsigned SetThroughOneReadThroughOther(const Copy& one, const Copy& other, uint6
 }
 
 unsigned WrongMappings() {
-  return (CountMappings(getpid(), "DD_OTEL_CTX") != 1) + (CountMappings(getpid(), "OTEL_CTX") != 1) +
+  return (CountMappings(getpid(), "DD_OTEL_CTX") != 1) +
+         (CountMappings(getpid(), "OTEL_CTX") != 1) +
          (CountMappings(getpid(), "SPANPROF_CORE") != 1);
 }
 
@@ -181,8 +182,7 @@ TEST_P(TwoCopiesStress, AreOneCore) {
   EXPECT_EQ(wrong, 0u);
   EXPECT_EQ(WrongMappings(), 0u);
   EXPECT_GE(active.Counter("exiting_thread_refused"), threads);
-  EXPECT_EQ(active.Counter("exiting_thread_refused"),
-            forwarding.Counter("exiting_thread_refused"));
+  EXPECT_EQ(active.Counter("exiting_thread_refused"), forwarding.Counter("exiting_thread_refused"));
   EXPECT_EQ(active.Counter("thread_not_attached"), 0u);
 }
 
@@ -190,8 +190,8 @@ INSTANTIATE_TEST_SUITE_P(Orders, TwoCopiesStress,
                          ::testing::Combine(::testing::Bool(), ::testing::Bool()),
                          [](const auto& parameter) {
                            return std::string(std::get<0>(parameter.param) ? "Original" : "Copy") +
-                                  "Loaded" +
-                                  (std::get<1>(parameter.param) ? "Original" : "Copy") + "Started";
+                                  "Loaded" + (std::get<1>(parameter.param) ? "Original" : "Copy") +
+                                  "Started";
                          });
 
 // Each round is a process: an election is for a process's life.

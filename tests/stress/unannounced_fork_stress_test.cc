@@ -11,12 +11,12 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include "child_process.h"
 #include "outside_reader.h"
 #include "scripted_writer.h"
 #include "stress_run.h"
-#include <sys/syscall.h>
 
 namespace spanprof::stress {
 namespace {
@@ -143,8 +143,8 @@ void Children::ForkLoop(ForkFunction fork_function) {
       if (write(go[1], &byte, 1) != 1) Fail(kSetFailed);
       if (read(ready[0], &byte, 1) == 1) {
         status = reader.ReadWithRetries(pid, &seen);
-        const bool right = status == OutsideStatus::kAccepted &&
-                           seen.fields == FullFields(kKey, number + 1);
+        const bool right =
+            status == OutsideStatus::kAccepted && seen.fields == FullFields(kKey, number + 1);
         if (!right) Fail(after_set = static_cast<int>(status));
         if (write(go[1], &byte, 1) != 1) Fail(kSetFailed);
       }
@@ -181,9 +181,8 @@ TEST_P(UnannouncedForkStress, TheChildStartsWithoutContext) {
   const auto [storage, way] = GetParam();
   if (FunctionOf(way) == nullptr) GTEST_SKIP() << "this C library has no _Fork";
   const Shared<Children> children;
-  ChildProcess child([&children, storage = storage, way = way] {
-    return children->Run(storage, way);
-  });
+  ChildProcess child(
+      [&children, storage = storage, way = way] { return children->Run(storage, way); });
   const StressRun run;
   while (!run.Done(children->forks >= kEnoughSignals)) SleepMilliseconds(20);
   children->stop = true;
@@ -207,8 +206,8 @@ INSTANTIATE_TEST_SUITE_P(Storages, UnannouncedForkStress,
                                                               Way::kRawClone)),
                          &CaseName);
 
-// The child's first calls come from several threads at once: all of them find out that they are in a
-// child, and it must be told only once.
+// The child's first calls come from several threads at once: all of them find out that they are in
+// a child, and it must be told only once.
 TEST(UnannouncedForkThreadsStress, FirstCallsOfSeveralThreadsAtOnce) {
   if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer does not know of these children";
   const ForkFunction fork_function = FunctionOf(Way::kUnderscoreFork);

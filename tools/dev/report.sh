@@ -21,9 +21,10 @@ run_logged() {
   set -e
 }
 
-# Shows the end of a log, without ctest's lines about tests that passed.
+# Shows the end of a log, without the lines of ninja and ctest about what went well.
 show_log_end() {
-  { grep -avE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed )' "$1" || true; } | tail -n 60 | sed 's/^/  | /'
+  local dull='^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed |\[[0-9]+/[0-9]+\] [A-Z][a-z]+ing )'
+  { grep -avE "$dull" "$1" || true; } | tail -n 60 | sed 's/^/  | /'
   echo "  the whole output: ${1#"$ROOT"/}"
 }
 

@@ -27,6 +27,16 @@ inline constexpr uint32_t kAttentionOutside = 1u << 0;  // publish to slot and O
 inline constexpr uint32_t kAttentionTrace = 1u << 1;    // a trace id or flags are set
 inline constexpr uint32_t kAttentionTimed = 1u << 2;    // latency histograms are on
 
+// Constants of StoreHex64, kept in the thread's own object. In .rodata their line may fall into the
+// same set of the first-level cache as the object's, whose way predictor then mistakes one for the
+// other at every call: with random load addresses one process in twenty paid 14 ns a set for that.
+struct alignas(64) HexConstants {
+  unsigned char low_nibble[16];
+  unsigned char nine[16];
+  unsigned char letter_offset[16];
+  unsigned char zero_digit[16];
+};
+
 struct alignas(64) ThreadContext {
   // First line: the published record.
   ThreadRecord record;
@@ -36,14 +46,18 @@ struct alignas(64) ThreadContext {
   std::atomic<uint64_t> trace_id_low{0};
   std::atomic<uint32_t> trace_flags{0};
   std::atomic<uint32_t> attention{0};
-  std::atomic<Slot*> slot{nullptr};    // the table's, or own_slot; null with ctxstorage=profiler
-  std::atomic<uint64_t> slot_word{0};  // the slot's word when idle; spares a load of a shared line
+  std::atomic<Slot*> slot{nullptr};  // the table's, or own_slot; null with ctxstorage=profiler
+  // The slot's word when idle, which spares a load of a shared line. Counts every write, also with
+  // ctxstorage=profiler: so a read that a writing handler interrupted notices.
+  std::atomic<uint64_t> slot_word{0};
   std::atomic<uintptr_t> writer_stack{0};  // stack pointer of the last write that was begun
   std::atomic<uint32_t> otel_attributes_size{0};
   std::atomic<uint32_t> tid{0};  // 0: belongs to no thread
 
   // Then the OTEP record. Its header and the local root's entry fill most of one line.
   alignas(64) unsigned char otel_record[kOtelRecordBytes] = {};
+
+  HexConstants hex_constants = {};
 
   // Cold.
   Slot own_slot;  // takes the place of the table's slot when that belongs to another live thread
@@ -52,7 +66,7 @@ struct alignas(64) ThreadContext {
 };
 static_assert(offsetof(ThreadContext, trace_id_high) == 64);
 static_assert(offsetof(ThreadContext, otel_record) == 128);
-static_assert(sizeof(ThreadContext) == 832);
+static_assert(sizeof(ThreadContext) == 896);
 
 // ---- Stores that a compiler may neither split into nonsense nor drop -------------------------
 // The OTEP record is byte-packed, so its words are not aligned. Nobody in the process but its own
@@ -77,15 +91,18 @@ inline void StoreBigEndian64(unsigned char* to, uint64_t value) {
 }
 
 // Sixteen lower-case hex digits.
-inline void StoreHex64(unsigned char* to, uint64_t value) {
+inline void StoreHex64(unsigned char* to, uint64_t value,
+                       [[maybe_unused]] const HexConstants& constants) {
 #if defined(__SSE2__)
+  const auto load = [](const unsigned char* from) {
+    return _mm_load_si128(reinterpret_cast<const __m128i*>(from));
+  };
   const __m128i bytes = _mm_cvtsi64_si128(static_cast<long long>(__builtin_bswap64(value)));
-  const __m128i low_mask = _mm_set1_epi8(0x0F);
   const __m128i nibbles =
-      _mm_and_si128(_mm_unpacklo_epi8(_mm_srli_epi16(bytes, 4), bytes), low_mask);
+      _mm_and_si128(_mm_unpacklo_epi8(_mm_srli_epi16(bytes, 4), bytes), load(constants.low_nibble));
   const __m128i letters =
-      _mm_and_si128(_mm_cmpgt_epi8(nibbles, _mm_set1_epi8(9)), _mm_set1_epi8('a' - '0' - 10));
-  const __m128i digits = _mm_add_epi8(_mm_add_epi8(nibbles, _mm_set1_epi8('0')), letters);
+      _mm_and_si128(_mm_cmpgt_epi8(nibbles, load(constants.nine)), load(constants.letter_offset));
+  const __m128i digits = _mm_add_epi8(_mm_add_epi8(nibbles, load(constants.zero_digit)), letters);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), digits);
 #else
   const uint32_t halves[2] = {static_cast<uint32_t>(value >> 32), static_cast<uint32_t>(value)};
@@ -150,12 +167,14 @@ inline OpenWrite BeginWrite(ThreadContext& context, uint32_t attention) {
   context.writer_stack.store(StackPointer(), std::memory_order_relaxed);
   // Pairs with the handler's fence after its load of the checksum.
   std::atomic_signal_fence(std::memory_order_seq_cst);
+  // Advanced here and not at the end: behind the checksum's store a handler may write again, and
+  // must not use the same number. Only now, with the checksum 0, is it certain that none has.
+  const uint64_t word = context.slot_word.load(std::memory_order_relaxed);
+  write.idle_word = word + kSlotFinishWrite;
+  context.slot_word.store(write.idle_word, std::memory_order_relaxed);
   if ((attention & kAttentionOutside) != 0) {
     write.slot = context.slot.load(std::memory_order_relaxed);
-    const uint64_t word = context.slot_word.load(std::memory_order_relaxed);
-    write.idle_word = word + kSlotFinishWrite;
     write.slot->word.store(word + kSlotBeginWrite, std::memory_order_relaxed);
-    context.slot_word.store(write.idle_word, std::memory_order_relaxed);
     // Orders the busy word before every field store below, for a reader's acquire fence.
     std::atomic_thread_fence(std::memory_order_release);
     StoreRecord32(context.otel_record + kOtelValidOffset, 0);
@@ -196,7 +215,7 @@ inline void WriteIds(ThreadContext& context, const OpenWrite& write, uint64_t sp
   write.slot->span_id.store(span_id, std::memory_order_relaxed);
   if (!write.has_trace) write.slot->trace_id_low.store(root_span_id, std::memory_order_relaxed);
   StoreBigEndian64(context.otel_record + kOtelSpanIdOffset, span_id);
-  StoreHex64(context.otel_record + kOtelAttributesOffset + 2, root_span_id);
+  StoreHex64(context.otel_record + kOtelAttributesOffset + 2, root_span_id, context.hex_constants);
 }
 
 // Call after WriteIds. `attention` has kAttentionTrace if any of the three is not 0, and is what

@@ -1,0 +1,44 @@
+#pragma once
+
+// What executable memory the process has, and the ELF objects that the dynamic loader knows of.
+// Not for a signal handler.
+
+#include <cstdint>
+#include <elf.h>
+#include <string>
+#include <vector>
+
+#include "base/elf_mapping.h"
+#include "base/result.h"
+
+namespace spanprof::sampling {
+
+// An object as dl_iterate_phdr describes it. Addresses are ELF virtual addresses.
+struct LoadedObject {
+  uint64_t bias = 0;
+  uint64_t code_begin = 0;  // of all executable segments
+  uint64_t code_end = 0;
+  uint64_t header_address = 0;  // .eh_frame_hdr; size 0: none
+  uint64_t header_size = 0;
+  std::vector<Elf64_Phdr> notes;
+  std::vector<Elf64_Phdr> loads;
+};
+
+struct LoadedObjects {
+  std::vector<LoadedObject> objects;
+  uint64_t loads = 0;    // how many objects the loader has loaded so far,
+  uint64_t unloads = 0;  // and unloaded
+};
+
+// Neither allocates nor reads an object's memory while the loader's lock is held: an allocator that
+// unwinds takes the two locks in the other order, and exceptions wait for it.
+[[nodiscard]] LoadedObjects ListLoadedObjects();
+
+// Loads and unloads so far, added up, in about a microsecond.
+[[nodiscard]] uint64_t CountLoaderChanges();
+
+// The executable mappings of this process in ascending order, with neither bias nor build id.
+[[nodiscard]] Result<std::vector<ElfMapping>> ListExecutableMappings(
+    const char* maps_path = "/proc/self/maps");
+
+}  // namespace spanprof::sampling
