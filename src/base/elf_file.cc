@@ -4,9 +4,10 @@
 #include <cstring>
 #include <elf.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <system_error>
 #include <utility>
+
+#include <sys/stat.h>
 
 #include "base/elf_note.h"
 #include "base/printable_text.h"
@@ -54,7 +55,7 @@ Result<ElfFile> ElfFile::Open(const std::string& path) {
 }
 
 Result<ElfFile> ElfFile::FromFd(UniqueFd fd) {
-  struct stat status {};
+  struct stat status{};
   if (fstat(fd.get(), &status) != 0) {
     const int code = errno;
     return Fail(code, "cannot examine the file: " + ErrnoText(code));
@@ -92,8 +93,8 @@ Result<ElfBytes> ElfFile::Read(uint64_t offset, uint64_t size) const {
   if (buffer == nullptr) return Fail(ENOMEM, "no memory to read the ELF file");
   uint64_t done = 0;
   while (done < size) {
-    const ssize_t count = pread(fd_.get(), buffer.get() + done, size - done,
-                                static_cast<off_t>(offset + done));
+    const ssize_t count =
+        pread(fd_.get(), buffer.get() + done, size - done, static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
       const int code = errno;

@@ -1,7 +1,8 @@
 #pragma once
 
 // Reading an ELF file (64-bit, little-endian) that nobody vouches for: a broken, lying or truncated
-// file gives an error or an empty answer, never a crash, and memory in proportion to what was asked.
+// file gives an error or an empty answer, never a crash, and memory in proportion to what was
+// asked.
 //
 //   Result<ElfFile> file = ElfFile::Open("/usr/lib/libfoo.so");
 //   if (!file) return file.error();
@@ -20,8 +21,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <sys/types.h>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "base/result.h"
 #include "base/unique_fd.h"

@@ -22,7 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (file->DebugLink()) ++sum;
   for (const spanprof::ElfSection& section : file->sections()) {
     const auto content = file->Read(section);
-    if (content && content->size() != 0) sum += std::to_integer<std::size_t>(content->bytes().back());
+    if (content && content->size() != 0)
+      sum += std::to_integer<std::size_t>(content->bytes().back());
     if (const auto address = file->AddressOfOffset(section.offset)) sum += *address;
   }
   for (const std::uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {

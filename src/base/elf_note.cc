@@ -30,9 +30,8 @@ std::string BuildIdOfNotes(std::span<const std::byte> notes) {
     const uint64_t name_bytes = Padded(header.n_namesz);
     if (name_bytes > notes.size() || header.n_descsz > notes.size() - name_bytes) return {};
     const auto description = notes.subspan(name_bytes, header.n_descsz);
-    const bool is_gnu =
-        header.n_namesz == sizeof(ELF_NOTE_GNU) &&
-        std::memcmp(notes.data(), ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) == 0;
+    const bool is_gnu = header.n_namesz == sizeof(ELF_NOTE_GNU) &&
+                        std::memcmp(notes.data(), ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) == 0;
     if (is_gnu && header.n_type == NT_GNU_BUILD_ID) {
       if (description.empty() || description.size() > kMaxBuildIdBytes) return {};
       return ToHex(description);

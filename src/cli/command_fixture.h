@@ -55,12 +55,13 @@ class Target {
   pid_t pid_ = 0;
 };
 
-// The command, running. Its output is to be small: it is read when asked for.
+// The command, running (or another program). Its output is to be small: it is read when asked for.
 class Command {
  public:
-  explicit Command(std::vector<std::string> arguments, uid_t uid = 0) {
+  explicit Command(std::vector<std::string> arguments, uid_t uid = 0,
+                   const char* path = SPANPROF_COMMAND_PATH) {
     // Opened before the change of user, who may not be able to walk to it.
-    const UniqueFd program(open(SPANPROF_COMMAND_PATH, O_RDONLY));
+    const UniqueFd program(open(path, O_RDONLY | O_CLOEXEC));
     int output[2];
     int errors[2];
     if (!program.valid() || pipe(output) != 0 || pipe(errors) != 0) std::abort();

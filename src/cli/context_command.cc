@@ -79,7 +79,7 @@ void Show(const collect::ContextSnapshot& snapshot, const ContextOptions& option
     }
   } else {
     if (options.watch && isatty(STDOUT_FILENO) != 0) {
-      text = "\033[H\033[2J\033[3J";
+      text = "\033[H\033[2J";
     } else if (!first) {
       text = "\n";
     }

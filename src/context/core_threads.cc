@@ -23,7 +23,7 @@ pthread_key_t exit_key;
 // left by longjmp. Called by a thread that found its own object busy, so either we are inside a
 // handler that runs on top of the writer, or the writer's frame is gone.
 bool WriteWasAbandoned(const ThreadContext& context) {
-  const uintptr_t writer = context.writer_stack.load(std::memory_order_relaxed);
+  const uintptr_t writer = context.mark.load(std::memory_order_relaxed);
   if (writer == 0) return false;
   stack_t alternate = {};
   if (sigaltstack(nullptr, &alternate) != 0) return false;

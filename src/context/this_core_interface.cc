@@ -41,7 +41,7 @@ int Get(spanprof_context* out) {
   const uint32_t size = out->size;
   *out = {size, 0, 0, 0, 0, 0, {}};
   if (!core.initialized()) return -ENODEV;
-  const internal::ThreadContext* context = spanprof_thread_v1;
+  internal::ThreadContext* context = spanprof_thread_v1;
   if (!IsAttached(context)) return 0;
   // In a forked child, or after another init, that has not seen a call of this thread yet.
   if (!core.IsOfThisGeneration(*context)) return 0;

@@ -23,18 +23,21 @@ void CopyFields(const ThreadContext& context, spanprof_context* out) {
 
 }  // namespace
 
-ReadStatus ReadOwnContext(const ThreadContext& context, spanprof_context* out) {
+ReadStatus ReadOwnContext(ThreadContext& context, spanprof_context* out) {
   constexpr int kTries = 16;
+  // No other reader that is active on this thread has the same: it has another frame.
+  const char own_frame = 0;
+  const uintptr_t mark = reinterpret_cast<uintptr_t>(&own_frame) | 1;
   for (int i = 0; i < kTries; ++i) {
     const uint64_t checksum = context.record.checksum.load(std::memory_order_relaxed);
     if (checksum == 0) return ReadStatus::kInProgress;
-    const uint64_t writes = context.slot_word.load(std::memory_order_relaxed);
+    context.mark.store(mark, std::memory_order_relaxed);
     // Pairs with the writer's fences: a handler that sees a checksum sees its fields.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     CopyFields(context, out);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // A handler that interrupted us may have written: then the copy is of two contexts.
-    if (context.slot_word.load(std::memory_order_relaxed) != writes) continue;
+    if (context.mark.load(std::memory_order_relaxed) != mark) continue;
     return checksum == internal::RecordChecksum(out->span_id, out->root_span_id)
                ? ReadStatus::kOk
                : ReadStatus::kTorn;

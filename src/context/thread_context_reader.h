@@ -18,7 +18,7 @@ enum class ReadStatus {
 
 // For the thread that owns the object: in a signal handler, or anywhere else. A handler that writes
 // may interrupt it.
-ReadStatus ReadOwnContext(const internal::ThreadContext& context, spanprof_context* out);
+ReadStatus ReadOwnContext(internal::ThreadContext& context, spanprof_context* out);
 
 // For any thread, while the owner runs; only with ctxstorage=otel. One look at an object that was
 // found by tid *after* `before`, an idle word of `slot` with that tid as its owner, was loaded with

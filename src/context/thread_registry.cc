@@ -29,7 +29,6 @@ void EraseObject(ThreadContext& context) {
   context.attention.store(0, std::memory_order_relaxed);
   context.slot.store(nullptr, std::memory_order_relaxed);
   context.slot_word.store(0, std::memory_order_relaxed);
-  context.writer_stack.store(0, std::memory_order_relaxed);
   context.otel_attributes_size.store(0, std::memory_order_relaxed);
   internal::StoreRecord32(context.otel_record + internal::kOtelValidOffset, 0);
 }

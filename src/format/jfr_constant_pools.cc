@@ -10,9 +10,9 @@ namespace spanprof::format::jfr {
 namespace {
 
 // By ThreadState. The JDK's names; what is not known has async-profiler's.
-constexpr std::array<std::string_view, 5> kThreadStates = {
-    "STATE_DEFAULT", "STATE_RUNNABLE", "STATE_SLEEPING", "STATE_IN_OBJECT_WAIT",
-    "STATE_BLOCKED_ON_MONITOR_ENTER"};
+constexpr std::array<std::string_view, 5> kThreadStates = {"STATE_DEFAULT", "STATE_RUNNABLE",
+                                                           "STATE_SLEEPING", "STATE_IN_OBJECT_WAIT",
+                                                           "STATE_BLOCKED_ON_MONITOR_ENTER"};
 
 bool HasValueInPool(const profile::Sample& sample) {
   return sample.kind == profile::SampleKind::kCpu || sample.kind == profile::SampleKind::kWall;
@@ -134,11 +134,11 @@ void ConstantPoolWriter::WriteContext(const profile::Context& context, Output& o
 
 std::array<const PoolBytes*, kPoolCount> ConstantPoolWriter::pools() const {
   // By Pool.
-  return {&strings_.pool(),        &frames_.symbols(),     &frames_.classes(),
-          &thread_pool_,           &state_pool_,           &frames_.frame_types(),
-          &frames_.methods(),      &frames_.stack_traces(), &context_pool_,
-          &value_pool_,            &frames_.frame_kinds(), &frames_.functions(),
-          &frames_.mappings(),     &frames_.frames()};
+  return {
+      &strings_.pool(),    &frames_.symbols(),     &frames_.classes(),     &thread_pool_,
+      &state_pool_,        &frames_.frame_types(), &frames_.methods(),     &frames_.stack_traces(),
+      &context_pool_,      &value_pool_,           &frames_.frame_kinds(), &frames_.functions(),
+      &frames_.mappings(), &frames_.frames()};
 }
 
 uint64_t ConstantPoolWriter::Hash(uint64_t seed) const {

@@ -11,8 +11,8 @@ namespace {
 
 using profile::FrameKind;
 
-// Frame types by the numbers of async-profiler, whose converter knows them by number: 3 to 5 are not
-// Java. Number 0 would be "none", so "Interpreted" is not among them.
+// Frame types by the numbers of async-profiler, whose converter knows them by number: 3 to 5 are
+// not Java. Number 0 would be "none", so "Interpreted" is not among them.
 enum FrameType : uint64_t { kJitCompiled = 1, kInlined, kNative, kCpp, kKernel };
 constexpr std::array<std::string_view, 5> kFrameTypes = {"JIT compiled", "Inlined", "Native", "C++",
                                                          "Kernel"};

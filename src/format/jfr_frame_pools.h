@@ -3,9 +3,10 @@
 // Frames and stacks as the JDK's types have them, so that its tools print something sensible, with
 // what only our model knows beside it.
 //
-// A native function is a method of a class named like the file it is mapped from: `libc.so.6.malloc`.
-// Each of the model's frames, its line aside, is a method of its own; tools that go by name add them
-// up again. Under the key of that method the pool spanprof.Frame has the rest.
+// A native function is a method of a class named like the file it is mapped from:
+// `libc.so.6.malloc`. Each of the model's frames, its line aside, is a method of its own; tools
+// that go by name add them up again. Under the key of that method the pool spanprof.Frame has the
+// rest.
 
 #include <cstdint>
 #include <string>

@@ -83,10 +83,8 @@ class SchemaMaker {
                              .fields = std::move(fields)});
   }
   void AddAnnotation(std::string_view name, uint64_t id, std::vector<Field> fields) {
-    schema_.types.push_back({.name = name,
-                             .id = id,
-                             .super_type = kAnnotationSuperType,
-                             .fields = std::move(fields)});
+    schema_.types.push_back(
+        {.name = name, .id = id, .super_type = kAnnotationSuperType, .fields = std::move(fields)});
   }
 
   void AddPrimitives() {
@@ -127,8 +125,8 @@ class SchemaMaker {
         {Pooled("type", Pool::kClass), Pooled("name", Pool::kSymbol),
          Pooled("descriptor", Pool::kSymbol), Int("modifiers"), Boolean("hidden")});
     Add("jdk.types.StackTrace", Id(Pool::kStackTrace),
-        {Boolean("truncated"), {.name = "frames", .label = {}, .type_id = kStackFrameId,
-                                .array = true}});
+        {Boolean("truncated"),
+         {.name = "frames", .label = {}, .type_id = kStackFrameId, .array = true}});
     Add("jdk.types.StackFrame", kStackFrameId,
         {Pooled("method", Pool::kMethod, "Java Method"), Int("lineNumber", "Line Number"),
          Int("bytecodeIndex", "Bytecode Index"), Pooled("type", Pool::kFrameType, "Frame Type")});
@@ -154,8 +152,8 @@ class SchemaMaker {
     }
   }
 
-  // The ids, the endpoint, and a string for each attribute. Its label is the attribute's name; so is
-  // the field's, unless another field has that already.
+  // The ids, the endpoint, and a string for each attribute. Its label is the attribute's name; so
+  // is the field's, unless another field has that already.
   void AddContextFields(std::vector<Field>& fields) {
     fields.push_back(Long("spanId", "Span Id"));
     fields.push_back(Long("localRootSpanId", "Local Root Span Id"));
@@ -183,7 +181,8 @@ class SchemaMaker {
   }
 
   void AddSampleEvents() {
-    std::vector<Field> sample = {StartTime(), Pooled("sampledThread", Pool::kThread, "Thread"),
+    std::vector<Field> sample = {StartTime(),
+                                 Pooled("sampledThread", Pool::kThread, "Thread"),
                                  Pooled("stackTrace", Pool::kStackTrace, "Stack Trace"),
                                  Pooled("state", Pool::kThreadState, "Thread State"),
                                  Long("weight", "Samples"),
@@ -222,10 +221,10 @@ class SchemaMaker {
   void AddOtherEvents() {
     AddEvent(kCounterName, kCounterId, "Counter",
              {StartTime(), String("name", "Name"), Long("value", "Value")});
-    AddEvent(kPeriodName, kPeriodId, "Sampling Period",
-             {StartTime(), String("kind", "Kind"),
-              Long("requested", "Requested", Unit::kTimespanNs),
-              Long("actual", "Actual", Unit::kTimespanNs)});
+    AddEvent(
+        kPeriodName, kPeriodId, "Sampling Period",
+        {StartTime(), String("kind", "Kind"), Long("requested", "Requested", Unit::kTimespanNs),
+         Long("actual", "Actual", Unit::kTimespanNs)});
     AddEvent(kEndpointName, kEndpointId, "Endpoint",
              {StartTime(), Long("localRootSpanId", "Local Root Span Id"),
               String(kEndpointField, "Endpoint")});

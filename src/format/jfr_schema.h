@@ -2,10 +2,10 @@
 
 // The types that our chunks have: those of the JDK, exactly as its tools know them, and ours.
 //
-// async-profiler's converter reads threads, methods, frames and stack traces by position, not by the
-// metadata, so none of these has a field more than the JDK's. What the model knows of a frame beyond
-// that is in a pool of its own, spanprof.Frame, under the key of the frame's method. A sample event
-// has our fields behind the standard ones.
+// async-profiler's converter reads threads, methods, frames and stack traces by position, not by
+// the metadata, so none of these has a field more than the JDK's. What the model knows of a frame
+// beyond that is in a pool of its own, spanprof.Frame, under the key of the frame's method. A
+// sample event has our fields behind the standard ones.
 
 #include <array>
 #include <cstddef>
@@ -72,10 +72,10 @@ enum class Pool : uint8_t {
 };
 inline constexpr size_t kPoolCount = 14;
 
-// The JDK assumes that a key of a pool has one value in all chunks of a file: where the chunk before
-// had the key, it takes that chunk's value. Our keys begin at 1 in every chunk, so the types of the
-// pools have other numbers in each: a range chosen by a hash of what the chunk holds. Some readers
-// keep these numbers in 31 bits.
+// The JDK assumes that a key of a pool has one value in all chunks of a file: where the chunk
+// before had the key, it takes that chunk's value. Our keys begin at 1 in every chunk, so the types
+// of the pools have other numbers in each: a range chosen by a hash of what the chunk holds. Some
+// readers keep these numbers in 31 bits.
 uint64_t PoolIdBase(uint64_t hash);
 
 struct Schema {

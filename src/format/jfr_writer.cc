@@ -46,8 +46,9 @@ class ChunkWriter {
     pools_.WriteCheckpoint(pool_id_base, header_.start_ticks, tail);
     header_.size = header_.metadata + tail.size();
     if (header_.size - header_.checkpoint > std::numeric_limits<int32_t>::max()) {
-      return Fail(EFBIG, "the constant pools of a JFR chunk would take " +
-                             std::to_string(header_.size - header_.checkpoint) + " bytes",
+      return Fail(EFBIG,
+                  "the constant pools of a JFR chunk would take " +
+                      std::to_string(header_.size - header_.checkpoint) + " bytes",
                   "write profiles more often (every=)");
     }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// All code of the process that a stack may go through, kept up to date off the hot path, and read by
-// signal handlers without a lock.
+// All code of the process that a stack may go through, kept up to date off the hot path, and read
+// by signal handlers without a lock.
 //
 //   CodeMap map({});
 //   map.Refresh();                          // a background thread, and again now and then:
@@ -10,11 +10,11 @@
 //   CodeMap::Reader reader(map);            // a signal handler
 //   const CodeRegion* region = reader.Find(pc);
 //
-// A refresh makes a new CodeSnapshot and publishes it by one store. Old ones are freed when no handler
-// can have them (NativeReaderGate). Snapshots have copies of what they need, so that an object being
-// unloaded at any moment takes nothing from under a handler. Tables are shared between snapshots and
-// found again by content, so that dlopen and dlclose of the same plugin a thousand times costs the
-// memory of one.
+// A refresh makes a new CodeSnapshot and publishes it by one store. Old ones are freed when no
+// handler can have them (NativeReaderGate). Snapshots have copies of what they need, so that an
+// object being unloaded at any moment takes nothing from under a handler. Tables are shared between
+// snapshots and found again by content, so that dlopen and dlclose of the same plugin a thousand
+// times costs the memory of one.
 
 #include <atomic>
 #include <cstddef>
@@ -90,6 +90,14 @@ class CodeMap {
       if (found != nullptr) last_ = found;
       return found;
     }
+    // Whether handlers return to `pc`, for a libc without call frame information.
+    [[nodiscard]] bool IsSignalReturn(uint64_t pc) const noexcept {
+      if (snapshot_ == nullptr) return false;
+      for (const uint64_t address : snapshot_->signal_returns) {
+        if (address == pc) return true;
+      }
+      return false;
+    }
     // Counts a pc in no known code, which is a reason to refresh.
     void NoteUnknown() noexcept { map_.unknown_pcs_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -112,32 +120,36 @@ class CodeMap {
   };
   struct Retired {
     std::unique_ptr<const CodeSnapshot> snapshot;
-    uint32_t not_seen = 0;
+    uint32_t not_seen = 0;  // counters of the gate
+  };
+  // What refreshing needs; no handler looks at it.
+  struct State {
+    std::mutex mutex;  // everything below
+    std::vector<Retired> retired;
+    std::vector<KnownObject> known;  // ascending by address
+    std::unordered_map<std::string, std::shared_ptr<const UnwindTable>> tables_by_content;
+    std::deque<std::string> table_keys;  // of tables_by_content, oldest first
+    std::vector<ElfMapping> mappings;
+    std::deque<ElfMapping> former_mappings;  // youngest first
+    uint64_t seen_loads = 0;
+    uint64_t seen_unloads = 0;
+    uint64_t seen_unknown_pcs = 0;
+    CodeMapStatistics statistics;
   };
 
-  KnownObject Examine(const LoadedObject& object, std::size_t room);
-  KnownObject* FindKnown(const LoadedObject& object);
-  std::vector<KnownObject> ExamineAll(const LoadedObjects& loaded);
-  void Publish(std::unique_ptr<CodeSnapshot> snapshot);
-  void FreeRetired();
-  void Remember(std::vector<ElfMapping> mappings);
+  static KnownObject Examine(State& state, const LoadedObject& object, std::size_t room);
+  std::vector<KnownObject> ExamineAll(State& state, const LoadedObjects& loaded) const;
+  static std::unique_ptr<CodeSnapshot> MakeSnapshot(State& state,
+                                                    std::vector<ElfMapping>& mappings);
+  void Publish(State& state, std::unique_ptr<CodeSnapshot> snapshot);
+  void FreeRetired(State& state) const;
+  static void Remember(State& state, std::vector<ElfMapping> mappings);
 
   const CodeMapOptions options_;
   mutable NativeReaderGate gate_;
   std::atomic<const CodeSnapshot*> current_{nullptr};
   mutable std::atomic<uint64_t> unknown_pcs_{0};
-
-  mutable std::mutex mutex_;  // everything below; never taken by a handler
-  std::vector<Retired> retired_;
-  std::vector<KnownObject> known_;
-  std::unordered_map<std::string, std::shared_ptr<const UnwindTable>> tables_by_content_;
-  std::deque<std::string> spare_tables_;  // keys of tables that no object uses now, oldest first
-  std::vector<ElfMapping> mappings_;
-  std::deque<ElfMapping> former_mappings_;
-  uint64_t seen_loads_ = 0;
-  uint64_t seen_unloads_ = 0;
-  uint64_t seen_unknown_pcs_ = 0;
-  CodeMapStatistics statistics_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace spanprof::sampling

@@ -71,9 +71,8 @@ SavedRegister* EhFrameProgram::Tracked(uint64_t reg) {
 void EhFrameProgram::Save(uint64_t reg, SavedKind kind, int64_t offset) {
   SavedRegister* saved = Tracked(reg);
   if (saved == nullptr) return;
-  *saved = FitsOffset(offset)
-               ? SavedRegister{.kind = kind, .offset = static_cast<int32_t>(offset)}
-               : SavedRegister{.kind = SavedKind::kUnknown, .offset = 0};
+  *saved = FitsOffset(offset) ? SavedRegister{.kind = kind, .offset = static_cast<int32_t>(offset)}
+                              : SavedRegister{.kind = SavedKind::kUnknown, .offset = 0};
 }
 
 void EhFrameProgram::Restore(uint64_t reg) {

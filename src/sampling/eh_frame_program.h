@@ -31,8 +31,8 @@ class EhFrameProgram {
   EhFrameProgram(const UnwindMachine& machine, const EhFrameCommon& common)
       : machine_(machine), common_(common), rule_(common.initial) {}
 
-  // Appends rows for [begin, end) in ascending order, the first at `begin`. From an instruction that
-  // is not known on, the rows say kUnsupported.
+  // Appends rows for [begin, end) in ascending order, the first at `begin`. From an instruction
+  // that is not known on, the rows say kUnsupported.
   void Run(EhFrameCursor instructions, uint64_t begin, uint64_t end, std::vector<UnwindRow>& rows);
 
   // The rule after the instructions of a CIE, which has no code of its own.

@@ -18,7 +18,7 @@ constexpr uint64_t kMaxCodeBytes = uint64_t{1} << 31;
 constexpr uint64_t kPaddingBytes = 16;
 // Records of a real object do not overlap; those of a hostile one may, and must not take forever.
 constexpr uint64_t kMaxRepeats = 4;
-constexpr uint8_t kOmitted = 0xFF;  // DW_EH_PE_omit
+constexpr uint8_t kOmitted = 0xFF;        // DW_EH_PE_omit
 constexpr uint8_t kTableEncoding = 0x3B;  // DW_EH_PE_datarel | DW_EH_PE_sdata4
 
 struct Function {

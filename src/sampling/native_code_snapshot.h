@@ -22,6 +22,7 @@ struct CodeRegion {
 struct CodeSnapshot {
   std::vector<CodeRegion> regions;                         // ascending and disjoint
   std::vector<std::shared_ptr<const UnwindTable>> tables;  // keeps them
+  std::vector<uint64_t> signal_returns;                    // see ListSignalReturns()
 
   // Null if `pc` lies in none.
   [[nodiscard]] const CodeRegion* Find(uint64_t pc) const noexcept {

@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <link.h>
 #include <string_view>
-#include <sys/sysmacros.h>
 #include <system_error>
 #include <unistd.h>
+
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 #include "base/unique_fd.h"
 
@@ -137,6 +139,28 @@ uint64_t CountLoaderChanges() {
   uint64_t changes = 0;
   dl_iterate_phdr(CopyChanges, &changes);
   return changes;
+}
+
+std::vector<uint64_t> ListSignalReturns() {
+  std::vector<uint64_t> addresses;
+#if defined(__x86_64__)
+  struct KernelSigaction {
+    uint64_t handler;
+    uint64_t flags;
+    uint64_t restorer;
+    uint64_t mask;
+  };
+  constexpr uint64_t kHasRestorer = 0x04000000;
+  for (long signal = 1; signal <= 64; ++signal) {
+    KernelSigaction action{};
+    if (syscall(SYS_rt_sigaction, signal, nullptr, &action, sizeof(action.mask)) != 0) continue;
+    if ((action.flags & kHasRestorer) == 0 || action.restorer == 0) continue;
+    if (std::find(addresses.begin(), addresses.end(), action.restorer) == addresses.end()) {
+      addresses.push_back(action.restorer);
+    }
+  }
+#endif
+  return addresses;
 }
 
 Result<std::vector<ElfMapping>> ListExecutableMappings(const char* maps_path) {

@@ -41,4 +41,8 @@ struct LoadedObjects {
 [[nodiscard]] Result<std::vector<ElfMapping>> ListExecutableMappings(
     const char* maps_path = "/proc/self/maps");
 
+// The code that the kernel lets handlers return to, by the handlers that are installed (x86-64,
+// where libc gives it to the kernel; elsewhere it is the vdso's, which has call frame information).
+[[nodiscard]] std::vector<uint64_t> ListSignalReturns();
+
 }  // namespace spanprof::sampling

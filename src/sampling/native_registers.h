@@ -3,8 +3,8 @@
 // SIGNAL-SAFE. The registers of an interrupted thread, by DWARF's numbers, and what a walker has to
 // know of the machine and the kernel's signal frame.
 
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <ucontext.h>
 
 #include "sampling/unwind_rule.h"
@@ -44,14 +44,6 @@ inline uint64_t StackPointerOf(const ucontext_t& at) noexcept {
 // What mcontext_t holds of use, from its start.
 inline constexpr std::size_t kContextBytesNeeded = sizeof(gregset_t);
 
-// mov $15, %rax (either way of writing it); syscall
-inline bool IsSignalReturn(const unsigned char (&code)[16]) noexcept {
-  constexpr unsigned char kLong[] = {0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05};
-  constexpr unsigned char kShort[] = {0xB8, 0x0F, 0, 0, 0, 0x0F, 0x05};
-  return std::memcmp(code, kLong, sizeof(kLong)) == 0 ||
-         std::memcmp(code, kShort, sizeof(kShort)) == 0;
-}
-
 // Takes off what is not address: nothing here.
 inline uint64_t PlainAddress(uint64_t address) noexcept { return address; }
 
@@ -79,12 +71,6 @@ inline uint64_t StackPointerOf(const ucontext_t& at) noexcept { return at.uc_mco
 
 inline constexpr std::size_t kContextBytesNeeded = offsetof(mcontext_t, pstate);
 
-// mov x8, #139; svc #0
-inline bool IsSignalReturn(const unsigned char (&code)[16]) noexcept {
-  constexpr unsigned char kCode[] = {0x68, 0x11, 0x80, 0xD2, 0x01, 0x00, 0x00, 0xD4};
-  return std::memcmp(code, kCode, sizeof(kCode)) == 0;
-}
-
 // Takes the signature off a return address. The instruction does nothing on a processor that signs
 // none, and is a hint that every assembler knows.
 inline uint64_t PlainAddress(uint64_t address) noexcept {
@@ -107,7 +93,6 @@ struct NativeRegisters {
 inline NativeRegisters RegistersOf(const mcontext_t&) noexcept { return {}; }
 inline uint64_t StackPointerOf(const ucontext_t&) noexcept { return 0; }
 inline constexpr std::size_t kContextBytesNeeded = 0;
-inline bool IsSignalReturn(const unsigned char (&)[16]) noexcept { return false; }
 inline uint64_t PlainAddress(uint64_t address) noexcept { return address; }
 
 #endif

@@ -5,9 +5,10 @@
 #include <atomic>
 #include <cerrno>
 #include <fcntl.h>
+#include <unistd.h>
+
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "base/unique_fd.h"
 
@@ -77,7 +78,8 @@ std::size_t ReadByProbing(uint64_t address, void* to, std::size_t size) noexcept
   return done;
 }
 
-// Copies from the start as far as memory goes, and adds to `done` how far. False: the system refuses.
+// Copies from the start as far as memory goes, and adds to `done` how far. False: the system
+// refuses.
 bool ReadByKernel(uint64_t address, void* to, std::size_t size, std::size_t& done) noexcept {
   // Only ever a hint of what the kernel said last; it orders nothing.
   if (readv_refused.load(std::memory_order_relaxed)) return false;

@@ -21,9 +21,9 @@ namespace spanprof::sampling {
 // what remains of the first and last). Returns how many bytes.
 [[nodiscard]] std::size_t ReadOwnMemory(uint64_t address, void* to, std::size_t size) noexcept;
 
-// NOT for a signal handler: copies all of it or says false. Where process_vm_readv is refused it reads
-// /proc/self/mem, so that memory which another thread unmaps (an object being unloaded) never is a
-// fault.
+// NOT for a signal handler: copies all of it or says false. Where process_vm_readv is refused it
+// reads /proc/self/mem, so that memory which another thread unmaps (an object being unloaded) never
+// is a fault.
 [[nodiscard]] bool CopyOwnMemory(uint64_t address, void* to, std::size_t size) noexcept;
 
 // For tests: behaves as if the system refused process_vm_readv.

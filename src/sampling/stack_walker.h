@@ -74,8 +74,8 @@ class StackWalker {
                                          unsigned max_depth) const noexcept = 0;
 };
 
-// What to give as stack_high for a thread whose own stack is [low, high): 0 while it runs on another
-// one, whose end is not known and between which and `high` memory may be missing.
+// What to give as stack_high for a thread whose own stack is [low, high): 0 while it runs on
+// another one, whose end is not known and between which and `high` memory may be missing.
 constexpr uint64_t TrustedStackHigh(uint64_t stack_pointer, uint64_t low, uint64_t high) {
   return stack_pointer >= low && stack_pointer < high ? high : 0;
 }

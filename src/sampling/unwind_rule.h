@@ -1,6 +1,7 @@
 #pragma once
 
-// SIGNAL-SAFE. How to get from a frame to its caller's, for one range of instructions: what a row of
+// SIGNAL-SAFE. How to get from a frame to its caller's, for one range of instructions: what a row
+// of
 // `.eh_frame` says, reduced to the registers that a walk needs. Registers have DWARF's numbers.
 
 #include <cstdint>

@@ -3,9 +3,10 @@
 // SIGNAL-SAFE, all but making one. The unwind rules of an ELF object, by address: immutable,
 // position-independent, and its own memory, so that it stays usable when the object is unloaded.
 //
-// Rules repeat, so a row is a number of two bytes into a list of the different ones, and the byte of
-// its start within a block of 256 bytes of code. An index has each block's first row. A look-up thus
-// touches three cache lines, however large the object; three bytes a row and one for 64 of code.
+// Rules repeat, so a row is a number of two bytes into a list of the different ones, and the byte
+// of its start within a block of 256 bytes of code. An index has each block's first row. A look-up
+// thus touches three cache lines, however large the object; three bytes a row and one for 64 of
+// code.
 
 #include <cstddef>
 #include <cstdint>

@@ -64,8 +64,8 @@ TEST_P(LongjmpStress, ContextsGoOnAfterAnAbandonedWrite) {
   }
   const auto [storage, stack, call] = GetParam();
   ASSERT_EQ(InitForStress(storage), 0) << spanprof_error();
-  const AlternateStack alternate(stack);
-  ASSERT_TRUE(alternate.ok());
+  AlternateStack alternate(stack);
+  ASSERT_TRUE(alternate.Install());
   const SignalHandler handler(SIGUSR1, &OnSignal, stack);
 
   // All of this survives the jumps: it is static.
@@ -91,6 +91,7 @@ TEST_P(LongjmpStress, ContextsGoOnAfterAnAbandonedWrite) {
       if (found != number && wrong++ == 0) first_wrong_found = found;
     }
   }
+  alternate.Remove();
   run.ReportRate("writes", number);
   run.ReportRate("signals", signals);
   run.Report("writes_left_by_longjmp", jumps_from_write);

@@ -29,26 +29,31 @@ SignalHandler::SignalHandler(int signal, void (*handler)(int), HandlerStack stac
 
 SignalHandler::~SignalHandler() { sigaction(signal_, &previous_, nullptr); }
 
-AlternateStack::AlternateStack(HandlerStack stack) {
+AlternateStack::AlternateStack(HandlerStack stack) : stack_(stack) {
   if (stack == HandlerStack::kNormal) return;
   void* memory = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  ok_ = memory != MAP_FAILED;
-  if (!ok_) return;
-  memory_ = memory;
-  stack_t alternate = {};
-  alternate.ss_sp = memory_;
-  alternate.ss_size = kStackBytes;
-  if (stack == HandlerStack::kAlternateDisarmed) {
-    alternate.ss_flags = static_cast<int>(kAutoDisarm);
-  }
-  ok_ = sigaltstack(&alternate, &previous_) == 0;
+  if (memory != MAP_FAILED) memory_ = memory;
 }
 
 AlternateStack::~AlternateStack() {
-  if (memory_ == nullptr) return;
-  if (ok_) sigaltstack(&previous_, nullptr);
-  munmap(memory_, kStackBytes);
+  if (memory_ != nullptr) munmap(memory_, kStackBytes);
+}
+
+bool AlternateStack::Install() {
+  if (stack_ == HandlerStack::kNormal) return true;
+  if (memory_ == nullptr) return false;
+  stack_t alternate = {};
+  alternate.ss_sp = memory_;
+  alternate.ss_size = kStackBytes;
+  if (stack_ == HandlerStack::kAlternateDisarmed) {
+    alternate.ss_flags = static_cast<int>(kAutoDisarm);
+  }
+  return sigaltstack(&alternate, &previous_) == 0;
+}
+
+void AlternateStack::Remove() {
+  if (stack_ != HandlerStack::kNormal) sigaltstack(&previous_, nullptr);
 }
 
 SignalStorm::SignalStorm(int signal) : signal_(signal) {

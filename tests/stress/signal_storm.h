@@ -25,20 +25,23 @@ class SignalHandler {
   struct sigaction previous_ = {};
 };
 
-// Gives the calling thread an alternate stack for the object's life. Disarmed: with SS_AUTODISARM,
-// so that inside the handler the system says that there is no alternate stack.
+// Memory for an alternate stack. Disarmed: with SS_AUTODISARM, so that inside the handler the
+// system says that there is no alternate stack.
 class AlternateStack {
  public:
   explicit AlternateStack(HandlerStack stack);
   ~AlternateStack();
   AlternateStack(const AlternateStack&) = delete;
   AlternateStack& operator=(const AlternateStack&) = delete;
-  bool ok() const { return ok_; }
+
+  // Gives the calling thread the stack, until Remove or the thread's end. False: it cannot be had.
+  bool Install();
+  void Remove();
 
  private:
+  const HandlerStack stack_;
   void* memory_ = nullptr;
   stack_t previous_ = {};
-  bool ok_ = true;
 };
 
 // Sends the signal to the thread that made the object, every few dozen microseconds of real time,

@@ -46,11 +46,11 @@ struct alignas(64) ThreadContext {
   std::atomic<uint64_t> trace_id_low{0};
   std::atomic<uint32_t> trace_flags{0};
   std::atomic<uint32_t> attention{0};
-  std::atomic<Slot*> slot{nullptr};  // the table's, or own_slot; null with ctxstorage=profiler
-  // The slot's word when idle, which spares a load of a shared line. Counts every write, also with
-  // ctxstorage=profiler: so a read that a writing handler interrupted notices.
-  std::atomic<uint64_t> slot_word{0};
-  std::atomic<uintptr_t> writer_stack{0};  // stack pointer of the last write that was begun
+  std::atomic<Slot*> slot{nullptr};    // the table's, or own_slot; null with ctxstorage=profiler
+  std::atomic<uint64_t> slot_word{0};  // the slot's word when idle; spares a load of a shared line
+  // Who came last: a write leaves its stack pointer, which tells whether it was left by longjmp; a
+  // reader on the thread leaves an odd number of its own, and finds out whether a handler wrote.
+  std::atomic<uintptr_t> mark{0};
   std::atomic<uint32_t> otel_attributes_size{0};
   std::atomic<uint32_t> tid{0};  // 0: belongs to no thread
 
@@ -164,16 +164,16 @@ struct OpenWrite {
 inline OpenWrite BeginWrite(ThreadContext& context, uint32_t attention) {
   OpenWrite write = {nullptr, 0, (attention & kAttentionTrace) != 0};
   context.record.checksum.store(0, std::memory_order_relaxed);
-  context.writer_stack.store(StackPointer(), std::memory_order_relaxed);
   // Pairs with the handler's fence after its load of the checksum.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  // Advanced here and not at the end: behind the checksum's store a handler may write again, and
-  // must not use the same number. Only now, with the checksum 0, is it certain that none has.
-  const uint64_t word = context.slot_word.load(std::memory_order_relaxed);
-  write.idle_word = word + kSlotFinishWrite;
-  context.slot_word.store(write.idle_word, std::memory_order_relaxed);
+  context.mark.store(StackPointer(), std::memory_order_relaxed);
   if ((attention & kAttentionOutside) != 0) {
     write.slot = context.slot.load(std::memory_order_relaxed);
+    // Advanced here and not at the end: behind the checksum's store a handler may write again, and
+    // must not use the same number. Only now, with the checksum 0, is it certain that none has.
+    const uint64_t word = context.slot_word.load(std::memory_order_relaxed);
+    write.idle_word = word + kSlotFinishWrite;
+    context.slot_word.store(write.idle_word, std::memory_order_relaxed);
     write.slot->word.store(word + kSlotBeginWrite, std::memory_order_relaxed);
     // Orders the busy word before every field store below, for a reader's acquire fence.
     std::atomic_thread_fence(std::memory_order_release);
