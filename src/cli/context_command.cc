@@ -60,12 +60,12 @@ void EndOnInterrupt() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-// Returns false when the process has ended.
-bool WaitWhileRunning(const UniqueFd& process, milliseconds interval) {
+// Waits for the end of the process, but no longer than `timeout`. True: it has ended. Without a
+// pidfd (a kernel before 5.3) nobody knows, and the next read finds out.
+bool WaitForEnd(const UniqueFd& process, milliseconds timeout) {
   pollfd ended = {process.get(), POLLIN, 0};
-  // Without a pidfd (a kernel before 5.3) the next read finds out.
-  const int ready = poll(&ended, process.valid() ? 1 : 0, static_cast<int>(interval.count()));
-  return ready <= 0;
+  const int ready = poll(&ended, process.valid() ? 1 : 0, static_cast<int>(timeout.count()));
+  return ready > 0;
 }
 
 void Show(const collect::ContextSnapshot& snapshot, const ContextOptions& options, bool first) {
@@ -102,8 +102,9 @@ int RunContext(const ContextOptions& options) {
   for (bool first = true;; first = false) {
     const auto snapshot = collect::ReadContextSnapshot(*directory, memory, command);
     if (!snapshot) {
+      // Until its parent has waited for it, a process that has ended is there without its memory.
       const bool ended =
-          snapshot.error().code == ESRCH || !WaitWhileRunning(process, milliseconds{0});
+          snapshot.error().code == ESRCH || WaitForEnd(process, milliseconds::zero());
       if (!first && ended) return 0;
       return ReportFailure(snapshot.error());
     }
@@ -111,7 +112,8 @@ int RunContext(const ContextOptions& options) {
     if (std::ferror(stdout) != 0) {
       return ReportFailure(Error{EIO, "cannot write to the standard output", {}});
     }
-    if (!options.watch || !WaitWhileRunning(process, options.interval)) return 0;
+    if (!options.watch) return 0;
+    (void)WaitForEnd(process, options.interval);
   }
 }
 

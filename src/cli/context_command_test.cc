@@ -320,6 +320,14 @@ TEST(ContextCommand, EndsAWatchAtOnceWhenTheProcessEnds) {
   EXPECT_EQ(command.Wait(), 0);
 }
 
+TEST(ContextCommand, EndsAWatchOfAProcessThatNobodyHasWaitedFor) {
+  const Target target([] { Init("ctxstorage=otel"); });
+  Command command({"context", target.pid_text(), "--watch", "--json", "--interval", "1h"});
+  EXPECT_THAT(command.ReadLine(), HasSubstr("slot_table"));
+  kill(target.pid(), SIGKILL);
+  EXPECT_EQ(command.Wait(), 0) << command.err;
+}
+
 TEST(ContextCommand, EndsAWatchWithSuccessOnInterrupt) {
   const Target target([] { Init("ctxstorage=otel"); });
   Command command({"context", target.pid_text(), "--watch"});

@@ -4,6 +4,8 @@
 #include <array>
 #include <cerrno>
 
+#include "base/printable_text.h"
+
 namespace spanprof::format::jfr {
 namespace {
 
@@ -54,9 +56,9 @@ std::optional<uint32_t> Metadata::FindName(std::string_view name) const {
 
 // Finds the type of each field, and makes Skip() safe to call.
 Result<void> Metadata::Resolve(size_t offset) {
-  const auto fail = [offset](std::string_view what, std::string_view name) {
-    return Fail(EBADMSG, "JFR metadata at byte " + std::to_string(offset) + ": " +
-                             std::string(what) + " '" + std::string(name.substr(0, 100)) + "'");
+  const auto fail = [offset](const std::string& what, std::string_view name) {
+    return Fail(EBADMSG, "JFR metadata at byte " + std::to_string(offset) + ": " + what + " " +
+                             Quoted(name));
   };
   for (uint32_t i = 0; i < types_.size(); ++i) by_id_.emplace_back(types_[i].id, i);
   std::sort(by_id_.begin(), by_id_.end());

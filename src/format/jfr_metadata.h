@@ -32,7 +32,7 @@ enum class Unit : uint8_t { kNone, kTimestampTicks, kTimespanTicks, kTimespanNs,
 // The texts are views of what outlives them: constants, the profile, or Metadata's strings.
 struct Field {
   std::string_view name;
-  std::string_view label;  // for people; empty: none
+  std::string_view label = {};  // for people; empty: none
   uint64_t type_id = 0;
   bool pooled = false;  // holds a key of the type's constant pool
   bool array = false;

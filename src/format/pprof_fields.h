@@ -83,8 +83,6 @@ inline constexpr std::string_view kMinuteLabel =
 // With LabelScheme::kPyroscope the trace id is two numbers instead of a text.
 inline constexpr std::string_view kTraceIdHighLabel = "trace_id_high";
 inline constexpr std::string_view kTraceIdLowLabel = "trace_id_low";
-// In front of the name of a tag that is also the name of a label of ours.
-inline constexpr std::string_view kAttributePrefix = "attribute.";
 
 inline constexpr std::string_view kDatadogSpanId = "span id";                 // a number
 inline constexpr std::string_view kDatadogRootSpanId = "local root span id";  // a number

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "format/format.h"
+#include "format/format_tags.h"
 #include "format/format_text.h"
 #include "format/pprof_fields.h"
 #include "profile/names.h"
@@ -18,12 +19,9 @@ constexpr std::string_view kDroppedLabel = "pprof.dropped_label";
 }  // namespace
 
 LabelReader::Meaning LabelReader::MeaningOfTag(std::string_view name) {
-  auto& names = profile_.attribute_names;
-  const auto found = std::find(names.begin(), names.end(), name);
-  const auto position = static_cast<unsigned>(found - names.begin());
-  if (position >= profile::kTagCount) return {.role = Role::kNoPlace, .position = 0};
-  if (found == names.end()) names.emplace_back(name);
-  return {.role = Role::kTag, .position = position};
+  const auto position = FindOrAddTag(profile_, name);
+  if (!position) return {.role = Role::kNoPlace, .position = 0};
+  return {.role = Role::kTag, .position = *position};
 }
 
 LabelReader::Meaning LabelReader::MeaningOf(uint64_t key, bool is_text) {

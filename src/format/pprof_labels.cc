@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "format/format_tags.h"
 #include "format/pprof_fields.h"
 #include "profile/names.h"
 

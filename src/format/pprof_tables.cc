@@ -85,7 +85,8 @@ bool Tables::ReadMapping(pbf_reader message) {
     if (field == MappingField::kRealEnd) real_end = number;
     if (field == MappingField::kRealFileOffset) real_offset = number;
   }
-  const bool is_ours = mapping.start == 0 && mapping.end == ~uint64_t{0} if (is_ours) {
+  const bool is_ours = mapping.start == 0 && mapping.end == ~uint64_t{0};
+  if (is_ours) {
     mapping.start = real_start;
     mapping.end = real_end;
     mapping.file_offset = real_offset;

@@ -144,7 +144,7 @@ class Profile {
   // everything but the kind, again the oldest first; "profile.coarsened_samples" counts how many
   // did. The sums of count and value of each kind are always kept.
   static constexpr size_t kDefaultMaxMemory = size_t{64} << 20;
-  static constexpr size_t kMinMaxMemory = size_t{64} << 10;  // less than this is taken as this
+  static constexpr size_t kMinMaxMemory = size_t{32} << 10;  // less than this is taken as this
 
   explicit Profile(size_t max_memory = kDefaultMaxMemory);
   ~Profile();

@@ -15,15 +15,15 @@ namespace spanprof::profile {
 
 // Every condition that is given has to hold.
 struct Filter {
-  std::optional<std::string> endpoint;
-  std::optional<std::pair<uint64_t, uint64_t>> trace_id;  // high, low
-  std::optional<uint64_t> span_id;
-  std::optional<uint64_t> root_span_id;
-  std::vector<std::pair<std::string, std::string>> tags;  // name, value
-  std::optional<std::string> thread;                      // a name, or a tid in digits
-  std::optional<SampleKind> kind;
-  std::optional<uint64_t> from_ns;  // Unix time, inclusive
-  std::optional<uint64_t> to_ns;    // Unix time, exclusive
+  std::optional<std::string> endpoint = {};
+  std::optional<std::pair<uint64_t, uint64_t>> trace_id = {};  // high, low
+  std::optional<uint64_t> span_id = {};
+  std::optional<uint64_t> root_span_id = {};
+  std::vector<std::pair<std::string, std::string>> tags = {};  // name, value
+  std::optional<std::string> thread = {};                      // a name, or a tid in digits
+  std::optional<SampleKind> kind = {};
+  std::optional<uint64_t> from_ns = {};  // Unix time, inclusive
+  std::optional<uint64_t> to_ns = {};    // Unix time, exclusive
 };
 
 // A profile of its own with the samples that pass, and only the table entries that these need. It

@@ -11,12 +11,15 @@ namespace {
 // A node of std::map: its colour and three pointers, the key and the value.
 constexpr size_t kMapNodeBytes = 4 * sizeof(void*);
 constexpr size_t kMinSampleStep = 64;
-// Counters have fixed names, except in a hostile file.
 constexpr size_t kCounterNodeBytes = kMapNodeBytes + sizeof(std::string) + sizeof(uint64_t);
+// Set aside for the counters that this file and profile.cc make, which must always find room.
+constexpr size_t kMaxOwnCounters = 8;
+constexpr size_t kOwnCounterBytes = kMaxOwnCounters * (kCounterNodeBytes + 32);
 
 }  // namespace
 
-Profile::Tables::Tables(size_t memory_limit) : max_memory(std::max(memory_limit, kMinMaxMemory)) {}
+Profile::Tables::Tables(size_t memory_limit)
+    : max_memory(std::max(memory_limit, kMinMaxMemory)), map_bytes(kOwnCounterBytes) {}
 
 size_t Profile::Tables::TableMemory() const {
   return strings.memory() + mappings.memory() + functions.memory() + frames.memory() +
@@ -63,8 +66,11 @@ void Profile::Tables::ApplyFold(size_t goal, bool may_coarsen) {
 }
 
 bool Profile::Tables::MakeRoomForSample() {
-  if (samples.size() < samples.capacity() || GrowSamples()) return true;
+  if (samples.size() < samples.capacity() || (!stuck && GrowSamples())) return true;
+  if (stuck) return false;
   ApplyFold(samples.size() - samples.size() / 4, true);
+  // Counts near 2^64, which cannot be added up. Trying again with each sample would take for ever.
+  stuck = samples.size() > samples.capacity() - samples.capacity() / 8;
   return samples.size() < samples.capacity();
 }
 
@@ -85,13 +91,15 @@ void Profile::Tables::Count(std::string_view name, uint64_t amount) {
     found->second = sum < amount ? ~uint64_t{0} : sum;
     return;
   }
-  // Not through MayGrow(), which folds, which counts. Our own few names always find room.
-  const size_t bytes = kCounterNodeBytes + name.size();
-  const bool ours = name.substr(0, 8) == "profile." && name.size() < 64;
-  if (!ours && bytes > max_memory / 8 - std::min(map_bytes, max_memory / 8)) {
+  // Not through MayGrow(), which folds, which counts. Names are few, except in a hostile file.
+  const bool is_ours = name.starts_with("profile.") && name.size() < 32;
+  const size_t bytes =
+      is_ours && own_counters < kMaxOwnCounters ? 0 : kCounterNodeBytes + name.size();
+  if (bytes != 0 && (map_bytes + bytes > max_memory / 8 || TotalMemory() + bytes > max_memory)) {
     Count("profile.table_full", 1);
     return;
   }
+  if (bytes == 0) ++own_counters;
   counters.emplace(name, amount);
   map_bytes += bytes;
 }

@@ -71,7 +71,9 @@ struct Profile::Tables {
   std::map<uint64_t, StringId> endpoints;
   std::map<std::string, uint64_t, std::less<>> counters;
 
-  size_t map_bytes = 0;      // of endpoints and counters, as far as can be known
+  size_t map_bytes;          // of endpoints and counters, as far as can be known
+  size_t own_counters = 0;   // how many of the counters are ours
+  bool stuck = false;        // folding makes no room any more
   size_t fold_again_at = 0;  // folding was of no use when there were fewer samples than this
 
  private:

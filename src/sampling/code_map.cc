@@ -92,6 +92,7 @@ std::unique_ptr<CodeSnapshot> CodeMap::MakeSnapshot(State& state,
   CodeMapStatistics& statistics = state.statistics;
   auto snapshot = std::make_unique<CodeSnapshot>();
   snapshot->signal_returns = ListSignalReturns();
+  snapshot->fiber_start = FindFiberStart();
   snapshot->regions.reserve(mappings.size());
   for (ElfMapping& mapping : mappings) {
     CodeRegion region{.start = mapping.start, .end = mapping.end, .bias = 0, .table = nullptr};

@@ -98,6 +98,11 @@ class CodeMap {
       }
       return false;
     }
+    // Whether `pc` is in the function that calls a fiber's first one.
+    [[nodiscard]] bool IsFiberStart(uint64_t pc) const noexcept {
+      return snapshot_ != nullptr && snapshot_->fiber_start != 0 &&
+             pc - snapshot_->fiber_start < kFiberStartBytes;
+    }
     // Counts a pc in no known code, which is a reason to refresh.
     void NoteUnknown() noexcept { map_.unknown_pcs_.fetch_add(1, std::memory_order_relaxed); }
 

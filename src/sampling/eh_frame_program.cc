@@ -64,6 +64,7 @@ int64_t EhFrameProgram::Scaled(uint64_t factor) const {
 SavedRegister* EhFrameProgram::Tracked(uint64_t reg) {
   if (reg == machine_.return_address) return &rule_.return_address;
   if (reg == machine_.frame_pointer) return &rule_.frame_pointer;
+  if (reg == machine_.stack_pointer) return &rule_.stack_pointer;
   if (reg == machine_.base_register) return &rule_.base_register;
   return nullptr;
 }
@@ -78,6 +79,7 @@ void EhFrameProgram::Save(uint64_t reg, SavedKind kind, int64_t offset) {
 void EhFrameProgram::Restore(uint64_t reg) {
   if (reg == machine_.return_address) rule_.return_address = common_.initial.return_address;
   if (reg == machine_.frame_pointer) rule_.frame_pointer = common_.initial.frame_pointer;
+  if (reg == machine_.stack_pointer) rule_.stack_pointer = common_.initial.stack_pointer;
   if (reg == machine_.base_register) rule_.base_register = common_.initial.base_register;
 }
 

@@ -23,6 +23,7 @@ struct CodeSnapshot {
   std::vector<CodeRegion> regions;                         // ascending and disjoint
   std::vector<std::shared_ptr<const UnwindTable>> tables;  // keeps them
   std::vector<uint64_t> signal_returns;                    // see ListSignalReturns()
+  uint64_t fiber_start = 0;                                // see FindFiberStart()
 
   // Null if `pc` lies in none.
   [[nodiscard]] const CodeRegion* Find(uint64_t pc) const noexcept {

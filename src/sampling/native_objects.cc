@@ -5,9 +5,11 @@
 #include <charconv>
 #include <cstddef>
 #include <fcntl.h>
+#include <iterator>
 #include <link.h>
 #include <string_view>
 #include <system_error>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <sys/syscall.h>
@@ -161,6 +163,27 @@ std::vector<uint64_t> ListSignalReturns() {
   }
 #endif
   return addresses;
+}
+
+uint64_t FindFiberStart() {
+#if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
+  ucontext_t context{};
+  if (getcontext(&context) != 0) return 0;
+  alignas(16) uint64_t stack[256] = {};
+  context.uc_stack.ss_sp = stack;
+  context.uc_stack.ss_size = sizeof(stack);
+  context.uc_link = nullptr;
+  makecontext(&context, [] {}, 0);  // never run
+#if defined(__x86_64__)
+  const auto place = static_cast<uint64_t>(context.uc_mcontext.gregs[REG_RSP]);
+  const uint64_t index = (place - reinterpret_cast<uint64_t>(stack)) / sizeof(uint64_t);
+  return index < std::size(stack) ? stack[index] : 0;
+#else
+  return context.uc_mcontext.regs[30];
+#endif
+#else
+  return 0;
+#endif
 }
 
 Result<std::vector<ElfMapping>> ListExecutableMappings(const char* maps_path) {

@@ -45,4 +45,9 @@ struct LoadedObjects {
 // where libc gives it to the kernel; elsewhere it is the vdso's, which has call frame information).
 [[nodiscard]] std::vector<uint64_t> ListSignalReturns();
 
+// What the first function of a makecontext() fiber returns to: assembler of libc, whose call frame
+// information says that it has a caller, though it has none. 0 where there is no such thing.
+[[nodiscard]] uint64_t FindFiberStart();
+inline constexpr uint64_t kFiberStartBytes = 32;
+
 }  // namespace spanprof::sampling

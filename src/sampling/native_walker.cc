@@ -109,85 +109,111 @@ class Walk {
 
   Step NextByRule(const UnwindRule& rule) noexcept {
     if (rule.return_address.kind == SavedKind::kUndefined) return Step::kThreadStart;
+    if (rule.cfa == CfaKind::kSignalFrame) return NextBySignalFrame();
+    if (code_.IsFiberStart(pc_)) return Step::kThreadStart;
     uint64_t cfa = 0;
-    switch (rule.cfa) {
-      case CfaKind::kRegister:
-        if (!ValueOf(rule.cfa_register, cfa)) return Fail(WalkFailure::kUnknownRegister);
-        cfa += static_cast<uint64_t>(int64_t{rule.cfa_offset});
-        break;
-      case CfaKind::kDereference:
-        if (!ValueOf(rule.cfa_register, cfa)) return Fail(WalkFailure::kUnknownRegister);
-        cfa += static_cast<uint64_t>(int64_t{rule.cfa_offset});
-        if (!memory_.Load(cfa, cfa)) return Fail(WalkFailure::kUnreadableStack);
-        cfa += static_cast<uint64_t>(int64_t{rule.cfa_addend});
-        break;
-      case CfaKind::kPlt: {
-        const bool pushed = static_cast<int64_t>(pc_ & 15) >= rule.cfa_addend;
-        cfa = stack_pointer_ + static_cast<uint64_t>(int64_t{rule.cfa_offset}) + (pushed ? 8 : 0);
-        break;
-      }
-      case CfaKind::kSignalFrame:
-        return NextBySignalFrame();
-      case CfaKind::kNoInformation:
-      case CfaKind::kUnsupported:
-        return Fail(WalkFailure::kUnsupportedRule);
+    if (const WalkFailure failure = FindCfa(rule, cfa); failure != WalkFailure::kNone) {
+      return Fail(failure);
     }
-    const bool in_register = rule.return_address.kind != SavedKind::kAtCfa;
-    if (!IsAbove(cfa, in_register && interrupted_)) return Fail(WalkFailure::kFrameOrder);
+    uint64_t caller_stack_pointer = cfa;
+    if (rule.stack_pointer.kind == SavedKind::kInRegister &&
+        !ValueOf(static_cast<unsigned>(rule.stack_pointer.offset), caller_stack_pointer)) {
+      return Fail(WalkFailure::kUnknownRegister);
+    }
+    const bool on_stack = rule.return_address.kind == SavedKind::kAtCfa;
+    if (!IsAbove(caller_stack_pointer, !on_stack && interrupted_)) {
+      return Fail(WalkFailure::kFrameOrder);
+    }
     uint64_t return_address = 0;
-    bool known = false;
-    if (!in_register) {
-      const uint64_t place = cfa + static_cast<uint64_t>(int64_t{rule.return_address.offset});
-      if (!memory_.Load(place, return_address)) return Fail(WalkFailure::kUnreadableStack);
-      known = true;
-    } else if (rule.return_address.kind == SavedKind::kInRegister) {
-      known = ValueOf(static_cast<unsigned>(rule.return_address.offset), return_address);
-    } else if (kHasLinkRegister && rule.return_address.kind == SavedKind::kSame) {
-      return_address = other_;
-      known = other_known_;
+    if (on_stack) {
+      if (!memory_.Load(Plus(cfa, rule.return_address.offset), return_address)) {
+        return Fail(WalkFailure::kUnreadableStack);
+      }
+    } else if (!ReturnAddressInRegister(rule, return_address)) {
+      return Fail(WalkFailure::kUnknownRegister);
     }
-    if (!known) return Fail(WalkFailure::kUnknownRegister);
-
-    const uint64_t callee_frame_pointer = frame_pointer_;
-    const bool callee_frame_pointer_known = frame_pointer_known_;
-    if (!Restore(rule.frame_pointer, cfa, callee_frame_pointer, callee_frame_pointer_known,
-                 frame_pointer_, frame_pointer_known_)) {
-      return Fail(WalkFailure::kUnreadableStack);
-    }
-    if constexpr (kHasLinkRegister) {
-      other_known_ = false;
-    } else if (!Restore(rule.base_register, cfa, callee_frame_pointer, callee_frame_pointer_known,
-                        other_, other_known_)) {
-      return Fail(WalkFailure::kUnreadableStack);
-    }
-    return Enter(return_address, cfa);
+    RestoreRegisters(rule, cfa, return_address);
+    return Enter(return_address, caller_stack_pointer);
   }
 
-  // False if the memory it was saved in cannot be read.
-  bool Restore(const SavedRegister& saved, uint64_t cfa, uint64_t frame_pointer,
-               bool frame_pointer_known, uint64_t& value, bool& known) noexcept {
-    switch (saved.kind) {
-      case SavedKind::kSame:
-        return true;
-      case SavedKind::kAtCfa:
-        known = true;
-        return memory_.Load(cfa + static_cast<uint64_t>(int64_t{saved.offset}), value);
-      case SavedKind::kAtFramePointer:
-        known = frame_pointer_known;
-        return !known ||
-               memory_.Load(frame_pointer + static_cast<uint64_t>(int64_t{saved.offset}), value);
-      case SavedKind::kInRegister: {
-        uint64_t held = 0;
-        known = ValueOf(static_cast<unsigned>(saved.offset), held);
-        value = held;
-        return true;
+  static uint64_t Plus(uint64_t address, int32_t offset) noexcept {
+    return address + static_cast<uint64_t>(int64_t{offset});
+  }
+
+  WalkFailure FindCfa(const UnwindRule& rule, uint64_t& cfa) noexcept {
+    switch (rule.cfa) {
+      case CfaKind::kRegister:
+        if (!ValueOf(rule.cfa_register, cfa)) return WalkFailure::kUnknownRegister;
+        cfa = Plus(cfa, rule.cfa_offset);
+        return WalkFailure::kNone;
+      case CfaKind::kDereference:
+        if (!ValueOf(rule.cfa_register, cfa)) return WalkFailure::kUnknownRegister;
+        if (!memory_.Load(Plus(cfa, rule.cfa_offset), cfa)) return WalkFailure::kUnreadableStack;
+        cfa = Plus(cfa, rule.cfa_addend);
+        return WalkFailure::kNone;
+      case CfaKind::kPlt: {
+        const bool pushed = static_cast<int64_t>(pc_ & 15) >= rule.cfa_addend;
+        cfa = Plus(stack_pointer_, rule.cfa_offset) + (pushed ? sizeof(uint64_t) : 0);
+        return WalkFailure::kNone;
       }
-      case SavedKind::kUnknown:
-      case SavedKind::kUndefined:
-        known = false;
-        return true;
+      case CfaKind::kNoInformation:
+      case CfaKind::kUnsupported:
+      case CfaKind::kSignalFrame:
+        break;
     }
-    return true;
+    return WalkFailure::kUnsupportedRule;
+  }
+
+  bool ReturnAddressInRegister(const UnwindRule& rule, uint64_t& value) const noexcept {
+    if (rule.return_address.kind == SavedKind::kInRegister) {
+      return ValueOf(static_cast<unsigned>(rule.return_address.offset), value);
+    }
+    value = other_;
+    return kHasLinkRegister && rule.return_address.kind == SavedKind::kSame && other_known_;
+  }
+
+  // What cannot be read is not known; whether it is ever needed, later frames tell.
+  void RestoreRegisters(const UnwindRule& rule, uint64_t cfa, uint64_t return_address) noexcept {
+    const uint64_t frame_pointer = frame_pointer_;
+    const bool in_frame = HasFrame(rule, return_address);
+    const auto restore = [&](const SavedRegister& saved, uint64_t& value, bool& known) {
+      switch (saved.kind) {
+        case SavedKind::kSame:
+          return;
+        case SavedKind::kAtCfa:
+          known = memory_.Load(Plus(cfa, saved.offset), value);
+          return;
+        case SavedKind::kAtFramePointer:
+          if (in_frame) known = memory_.Load(Plus(frame_pointer, saved.offset), value);
+          return;
+        case SavedKind::kInRegister:
+          known = ValueOf(static_cast<unsigned>(saved.offset), value);
+          return;
+        case SavedKind::kUnknown:
+        case SavedKind::kUndefined:
+          known = false;
+          return;
+      }
+    };
+    if constexpr (kHasLinkRegister) {
+      other_known_ = false;
+    } else {
+      restore(rule.base_register, other_, other_known_);
+    }
+    restore(rule.frame_pointer, frame_pointer_, frame_pointer_known_);
+  }
+
+  // Whether places relative to the frame pointer mean this frame's. gcc's functions with a
+  // realigned stack have them, with the return address copied to above the saved frame pointer; but
+  // of the last two instructions, which come after the frame pointer was taken from the stack, gcc
+  // says the same.
+  bool HasFrame(const UnwindRule& rule, uint64_t return_address) noexcept {
+    if (rule.frame_pointer.kind != SavedKind::kAtFramePointer || !frame_pointer_known_) {
+      return frame_pointer_known_;
+    }
+    if (rule.cfa == CfaKind::kDereference) return true;
+    uint64_t copy = 0;
+    return memory_.Load(frame_pointer_ + sizeof(uint64_t), copy) && copy == return_address;
   }
 
   // The kernel has put all registers on the stack that the handler ran on.

@@ -40,6 +40,7 @@ struct UnwindRule {
   int32_t cfa_addend = 0;
   SavedRegister return_address;
   SavedRegister frame_pointer;
+  SavedRegister stack_pointer;  // kSame: the CFA is the caller's; longjmp has it in a register
   SavedRegister base_register;  // rbx, which the dynamic loader's trampoline has its CFA in
   bool operator==(const UnwindRule&) const = default;
 };

@@ -28,6 +28,7 @@ std::size_t UnwindTableBuilder::HashOfRule::operator()(const UnwindRule& rule) c
   hash = Mix(hash, static_cast<uint32_t>(rule.cfa_addend));
   hash = Mix(hash, Packed(rule.return_address));
   hash = Mix(hash, Packed(rule.frame_pointer));
+  hash = Mix(hash, Packed(rule.stack_pointer));
   hash = Mix(hash, Packed(rule.base_register));
   return hash;
 }

@@ -82,8 +82,9 @@ int Storm::CheckChild(uint32_t key, uint64_t number, int old_tid, int depth) {
 
   const spanprof_context next = ToContext(key, FullFields(key, number + 1));
   if (spanprof_context_update(&next) != 0 || !HasContext(key, number + 1)) return kSetFailed;
-  // The child's own threads publish like any other.
-  if (depth == 0 && number % 4 == 0 && !kThreadSanitizer) {
+  // The child's own threads publish like any other. The address sanitizer cannot start any there:
+  // its lists of threads may have been locked when we forked.
+  if (depth == 0 && number % 4 == 0 && !kSanitized) {
     bool right = false;
     std::thread([&right, key, number] {
       const spanprof_context context = ToContext(key + 8, FullFields(key + 8, number));

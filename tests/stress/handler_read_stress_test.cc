@@ -35,7 +35,7 @@ bool ReadHere(const Interrupted& self, spanprof_context* out) {
   out->size = sizeof *out;
   if (read_path == Path::kGet) return spanprof_context_get(out) == 0;
   const auto tid = static_cast<uint32_t>(self.progress.tid.load(std::memory_order_relaxed));
-  const internal::ThreadContext* context = context::ThisCore().FindThread(tid);
+  internal::ThreadContext* context = context::ThisCore().FindThread(tid);
   if (context == nullptr) {
     *out = {};
     return true;

@@ -1,5 +1,7 @@
 #include "self_checking_context.h"
 
+#include <cstdlib>
+
 namespace spanprof::stress {
 namespace {
 
@@ -159,8 +161,11 @@ void InternTagTexts() {
     for (unsigned c = 1; c < kClasses; ++c) {
       const std::string& text = texts.text[group][c];
       const uint32_t id = spanprof_intern(text.data(), text.size());
+      if (texts.id[group][c] == id) continue;
+      // The first time. Later it must be the same; other threads may be reading this table.
+      if (id == 0 || id >= kMaxTagIds || texts.id[group][c] != 0) abort();
       texts.id[group][c] = id;
-      if (id < kMaxTagIds) texts.group_and_class[id] = static_cast<uint16_t>(group << 8 | c);
+      texts.group_and_class[id] = static_cast<uint16_t>(group << 8 | c);
     }
   }
 }

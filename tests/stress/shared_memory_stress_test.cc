@@ -2,6 +2,7 @@
 // protocol functions of the library, and as a control protocols that are known to be broken, which
 // the same harness must catch.
 
+#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "child_process.h"
+#include "context/otel_attributes.h"
 #include "self_checking_context.h"
 #include "stress_run.h"
 #include <spanprof/internal/thread_context.hpp>
@@ -78,9 +80,7 @@ void WriteUntilStopped(Arena& arena, Protocol protocol) {
   arena.context.slot.store(&arena.slot, std::memory_order_relaxed);
   arena.slot.word.store(uint64_t{kOwner} << 8, std::memory_order_relaxed);
   arena.context.slot_word.store(uint64_t{kOwner} << 8, std::memory_order_relaxed);
-  arena.context.otel_attributes_size.store(internal::kLocalRootEntryBytes,
-                                           std::memory_order_relaxed);
-  arena.context.otel_record[internal::kOtelAttributesOffset + 1] = 16;
+  context::InitialiseOtelRecord(arena.context);
   for (uint64_t n = 1; !arena.stop.load(std::memory_order_relaxed); ++n) {
     if (protocol == Protocol::kOriginal) {
       WriteByOriginal(arena, n);
@@ -180,7 +180,9 @@ Verdict JudgeImage(const Image& image, uint64_t oldest) {
     internal::StoreRecord32(
         expected + internal::kOtelValidOffset,
         internal::OtelRecordState(1, wanted.trace_flags, internal::kLocalRootEntryBytes));
-    internal::StoreHex64(expected + internal::kOtelAttributesOffset + 2, wanted.root_span_id);
+    char root[17];
+    snprintf(root, sizeof root, "%016llx", static_cast<unsigned long long>(wanted.root_span_id));
+    memcpy(expected + internal::kOtelAttributesOffset + 2, root, 16);
     if (memcmp(expected, image.record, sizeof expected) != 0) return Verdict::kTorn;
   }
   return n < oldest ? Verdict::kStale : Verdict::kRight;

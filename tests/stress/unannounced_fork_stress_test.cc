@@ -178,11 +178,10 @@ class UnannouncedForkStress : public ::testing::TestWithParam<std::tuple<const c
 
 TEST_P(UnannouncedForkStress, TheChildStartsWithoutContext) {
   if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer does not know of these children";
-  const auto [storage, way] = GetParam();
-  if (FunctionOf(way) == nullptr) GTEST_SKIP() << "this C library has no _Fork";
+  if (FunctionOf(std::get<1>(GetParam())) == nullptr) GTEST_SKIP() << "this C library has no _Fork";
   const Shared<Children> children;
   ChildProcess child(
-      [&children, storage = storage, way = way] { return children->Run(storage, way); });
+      [&children] { return children->Run(std::get<0>(GetParam()), std::get<1>(GetParam())); });
   const StressRun run;
   while (!run.Done(children->forks >= kEnoughSignals)) SleepMilliseconds(20);
   children->stop = true;

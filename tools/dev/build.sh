@@ -15,13 +15,17 @@ launcher_options() {
   fi
 }
 
-# build_preset PRESET [CMAKE-OPTION...]
-build_preset() {
+# configure_preset PRESET [CMAKE-OPTION...]
+configure_preset() {
   local preset=$1
   shift
   # shellcheck disable=SC2046 # Two words, or none.
-  cmake --preset "$preset" $(launcher_options) "$@" &&
-    cmake --build "build/$preset" -j "$JOBS"
+  cmake --preset "$preset" $(launcher_options) "$@"
+}
+
+# build_preset PRESET [CMAKE-OPTION...]
+build_preset() {
+  configure_preset "$@" && cmake --build "build/$1" -j "$JOBS"
 }
 
 # Builds what users run, with neither tests nor benchmarks: their libraries need not be there.

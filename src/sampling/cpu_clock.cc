@@ -1,0 +1,176 @@
+// SIGNAL-SAFE (TakePerfCount, IsPerfSignal).
+
+#include "sampling/cpu_clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+namespace spanprof::sampling {
+namespace {
+
+uint64_t Nanoseconds(const timespec& time) {
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
+timespec FromNanoseconds(uint64_t nanoseconds) {
+  timespec time = {};
+  time.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000u);
+  time.tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000u);
+  return time;
+}
+
+// The kernel's own name for the CPU clock of one thread, which POSIX has a call for only if one has
+// its pthread_t.
+clockid_t ThreadClock(uint32_t tid) {
+  constexpr unsigned kPerThread = 4, kScheduler = 2;
+  return static_cast<clockid_t>((~tid << 3) | kPerThread | kScheduler);
+}
+
+uint64_t ReadClock(clockid_t clock) {
+  timespec time = {};
+  return syscall(SYS_clock_gettime, clock, &time) == 0 ? Nanoseconds(time) : 0;
+}
+
+// A program may have closed our descriptor and opened something else in its place.
+bool IsStillPerfEvent(int fd, uint32_t tid) {
+  f_owner_ex owner = {};
+  if (fcntl(fd, F_GETOWN_EX, &owner) != 0) return false;
+  if (owner.type != F_OWNER_TID || static_cast<uint32_t>(owner.pid) != tid) return false;
+  return fcntl(fd, F_GETSIG) == SIGURG;
+}
+
+}  // namespace
+
+uint64_t KernelTickNanoseconds() {
+  timespec resolution = {};
+  if (clock_getres(CLOCK_MONOTONIC_COARSE, &resolution) != 0) return 4'000'000;
+  return Nanoseconds(resolution);
+}
+
+uint64_t ThreadCpuNanoseconds(uint32_t tid) { return ReadClock(ThreadClock(tid)); }
+uint64_t ProcessCpuNanoseconds() { return ReadClock(CLOCK_PROCESS_CPUTIME_ID); }
+
+uint64_t MonotonicNanoseconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return Nanoseconds(now);
+}
+
+void CpuClock::Configure(uint64_t interval_ns) {
+  interval_ns_ = interval_ns;
+  use_perf_ = interval_ns < KernelTickNanoseconds();
+  perf_events_ = 0;
+  rlimit files = {};
+  perf_limit_ = 0;
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    perf_limit_ = static_cast<uint32_t>(files.rlim_cur < 65536 ? files.rlim_cur / 4 : 16384);
+  }
+}
+
+bool CpuClock::ArmTimer(SampledThread& thread) {
+  const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
+  sigevent event = {};
+  event.sigev_signo = SIGPROF;
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_value.sival_ptr = &thread;
+#if defined(sigev_notify_thread_id)
+  event.sigev_notify_thread_id = static_cast<pid_t>(tid);
+#else
+  event._sigev_un._tid = static_cast<pid_t>(tid);
+#endif
+  int id = -1;
+  if (syscall(SYS_timer_create, ThreadClock(tid), &event, &id) != 0) return false;
+  thread.timer_id.store(id, std::memory_order_release);
+  itimerspec spec = {};
+  spec.it_interval = FromNanoseconds(interval_ns_);
+  // The first one anywhere in the interval, or threads that start together are sampled together.
+  const uint64_t phase = (uint64_t{tid} * 0x9E3779B97F4A7C15u) % interval_ns_;
+  spec.it_value = FromNanoseconds(phase + 1);
+  syscall(SYS_timer_settime, id, 0, &spec, nullptr);
+  return true;
+}
+
+bool CpuClock::ArmPerf(SampledThread& thread) {
+  if (perf_events_ >= perf_limit_) return false;
+  const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
+  perf_event_attr attributes = {};
+  attributes.size = sizeof attributes;
+  attributes.type = PERF_TYPE_SOFTWARE;
+  attributes.config = PERF_COUNT_SW_CPU_CLOCK;
+  attributes.sample_period = interval_ns_;
+  attributes.disabled = 1;
+  attributes.wakeup_events = 1;
+  attributes.exclude_hv = 1;
+  int fd = static_cast<int>(
+      syscall(SYS_perf_event_open, &attributes, tid, -1, -1, PERF_FLAG_FD_CLOEXEC));
+  if (fd < 0 && (errno == EACCES || errno == EPERM)) {
+    attributes.exclude_kernel = 1;  // all that perf_event_paranoid=2 allows
+    fd = static_cast<int>(
+        syscall(SYS_perf_event_open, &attributes, tid, -1, -1, PERF_FLAG_FD_CLOEXEC));
+  }
+  if (fd < 0) return false;
+  // Out of the way of programs that expect small numbers.
+  const int high = fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(perf_limit_) * 3);
+  if (high >= 0) {
+    close(fd);
+    fd = high;
+  }
+  f_owner_ex owner = {};
+  owner.type = F_OWNER_TID;
+  owner.pid = static_cast<pid_t>(tid);
+  thread.perf_count = 0;
+  thread.perf_fd.store(fd, std::memory_order_release);
+  if (fcntl(fd, F_SETFL, O_ASYNC) != 0 || fcntl(fd, F_SETSIG, SIGURG) != 0 ||
+      fcntl(fd, F_SETOWN_EX, &owner) != 0 || ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) != 0) {
+    thread.perf_fd.store(-1, std::memory_order_release);
+    close(fd);
+    return false;
+  }
+  ++perf_events_;
+  return true;
+}
+
+CpuClock::Source CpuClock::Arm(SampledThread& thread) {
+  if (use_perf_ && ArmPerf(thread)) return Source::kPerf;
+  return ArmTimer(thread) ? Source::kTimer : Source::kNone;
+}
+
+void CpuClock::Disarm(SampledThread& thread) {
+  if (const int id = thread.timer_id.exchange(-1, std::memory_order_acq_rel); id >= 0) {
+    syscall(SYS_timer_delete, id);
+  }
+  if (const int fd = thread.perf_fd.exchange(-1, std::memory_order_acq_rel); fd >= 0) {
+    if (IsStillPerfEvent(fd, thread.tid.load(std::memory_order_relaxed))) close(fd);
+    --perf_events_;
+  }
+}
+
+uint64_t CpuClock::TakePerfCount(SampledThread& thread) const {
+  const int fd = thread.perf_fd.load(std::memory_order_acquire);
+  uint64_t count = 0;
+  uint64_t intervals = 1;
+  if (fd >= 0 && read(fd, &count, sizeof count) == sizeof count && count > thread.perf_count) {
+    const uint64_t passed = (count - thread.perf_count) / interval_ns_;
+    if (passed > 1) intervals = passed;
+    thread.perf_count += intervals * interval_ns_;
+    if (thread.perf_count > count) thread.perf_count = count;
+  }
+  if (fd >= 0) ioctl(fd, PERF_EVENT_IOC_REFRESH, 1);
+  return intervals;
+}
+
+bool CpuClock::IsPerfSignal(int si_code) {
+  return si_code == POLL_IN || si_code == POLL_HUP || si_code == POLL_MSG || si_code == POLL_ERR;
+}
+
+}  // namespace spanprof::sampling

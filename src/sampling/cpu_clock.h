@@ -1,0 +1,51 @@
+#pragma once
+
+// The two sources of a signal every so much CPU time of one thread. A POSIX timer on the thread's
+// CPU clock is looked at by the kernel once a tick, so below the tick's length it gives fewer
+// signals, each with the number of expirations it stands for. A perf event on the CPU clock is
+// exact.
+//
+// Arm and Disarm may be called from any thread of the process, for any of its threads.
+
+#include <cstdint>
+
+#include "sampling/sampled_threads.h"
+
+namespace spanprof::sampling {
+
+// How long the kernel's tick is.
+uint64_t KernelTickNanoseconds();
+
+// CPU time of a thread of this process; 0 when it has gone.
+uint64_t ThreadCpuNanoseconds(uint32_t tid);
+uint64_t ProcessCpuNanoseconds();
+uint64_t MonotonicNanoseconds();
+
+class CpuClock {
+ public:
+  // `use_perf`: where the interval is shorter than a tick.
+  void Configure(uint64_t interval_ns);
+  uint64_t interval_ns() const { return interval_ns_; }
+
+  enum class Source { kNone, kTimer, kPerf };
+  // Starts the thread's signals: SIGPROF with the thread in its value (timer), or SIGURG (perf).
+  Source Arm(SampledThread& thread);
+  void Disarm(SampledThread& thread);
+
+  // In the handler of a perf event: how many intervals passed since the last one, at least 1.
+  // Starts the next one. Signal-safe.
+  uint64_t TakePerfCount(SampledThread& thread) const;
+  // The thread whose perf event has this descriptor. Signal-safe.
+  static bool IsPerfSignal(int si_code);
+
+ private:
+  bool ArmTimer(SampledThread& thread);
+  bool ArmPerf(SampledThread& thread);
+
+  uint64_t interval_ns_ = 0;
+  bool use_perf_ = false;
+  uint32_t perf_events_ = 0;
+  uint32_t perf_limit_ = 0;
+};
+
+}  // namespace spanprof::sampling

@@ -1,0 +1,169 @@
+// The walker on live stacks: completeness, exactness, and both ways of reading the stack.
+
+#include "sampling/native_walker.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <dlfcn.h>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "sampling/native_registers.h"
+#include "sampling/native_self_sampler.h"
+#include "sampling/native_workloads.h"
+#include "sampling/safe_memory.h"
+
+namespace spanprof::sampling {
+namespace {
+
+using std::chrono::milliseconds;
+
+class NativeWalkerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // Loads and binds what the workloads need, so that the tables know of it.
+    for (const NativeWorkload& workload : NativeWorkloads()) workload.run();
+    const Result<void> refreshed = map_.Refresh();
+    ASSERT_TRUE(refreshed) << refreshed.error().message;
+  }
+
+  CodeMap map_;
+  NativeWalker walker_{map_};
+};
+
+TEST_F(NativeWalkerTest, AtLeast99PercentOfStacksAreComplete) {
+  unsigned samples = 0;
+  unsigned complete = 0;
+  for (const StackBounds bounds : {StackBounds::kKnown, StackBounds::kUnknown}) {
+    for (const NativeWorkload& workload : NativeWorkloads()) {
+      NativeSelfSampler sampler(walker_, bounds);
+      sampler.Run(milliseconds(250), workload.run);
+      std::printf("%-18s %s bounds: %5u samples, %6.2f %% complete\n", workload.name,
+                  bounds == StackBounds::kKnown ? "known  " : "unknown", sampler.samples(),
+                  sampler.CompletePercent());
+      if (sampler.complete() != sampler.samples()) std::printf("%s", sampler.Describe().c_str());
+      EXPECT_GT(sampler.samples(), 50u) << workload.name;
+      EXPECT_GE(sampler.CompletePercent(), 99.0) << workload.name << ": " << sampler.Describe();
+      samples += sampler.samples();
+      complete += sampler.complete();
+    }
+  }
+  std::printf("all: %u of %u, %.3f %%\n", complete, samples, 100.0 * complete / samples);
+}
+
+// The frames of a sample from the root of the chain inwards, as functions of the chain.
+std::vector<int> ChainOf(const KeptStack& stack) {
+  std::vector<int> functions;
+  for (std::size_t i = 0; i < stack.pcs.size(); ++i) {
+    functions.push_back(ChainFunctionOf(stack.pcs[i] - (i == 0 ? 0 : 1)));
+  }
+  std::reverse(functions.begin(), functions.end());
+  const auto root = std::find(functions.begin(), functions.end(), kChainRoot);
+  functions.erase(functions.begin(), root);
+  return functions;
+}
+
+uint64_t RandomOrder(std::mt19937_64& random) {
+  uint64_t order = 0;
+  for (unsigned i = 0; i < 12; ++i) order |= (random() % kChainLinks) << (3 * i);
+  return order | (uint64_t{7} << 36);
+}
+
+std::string ToText(const std::vector<int>& functions) {
+  std::string text;
+  for (const int function : functions) text += std::to_string(function) + " ";
+  return text;
+}
+
+void ExpectExactChains(const NativeWalker& walker, StackBounds bounds) {
+  std::mt19937_64 random(7);
+  NativeSelfSampler sampler(walker, bounds);
+  sampler.Run(milliseconds(1500), [&random] {
+    const uint64_t order = RandomOrder(random);
+    NativeSelfSampler::note = order;
+    for (int i = 0; i < 20; ++i) RunChain(order);
+  });
+  unsigned in_chain = 0;
+  unsigned wrong = 0;
+  std::vector<uint64_t> outside;  // the frames around the chain, the same in every sample
+  for (const KeptStack& stack : sampler.Stacks()) {
+    const std::vector<int> chain = ChainOf(stack);
+    if (chain.empty()) continue;
+    ++in_chain;
+    bool right = stack.complete;
+    // Every function in its order, with none left out, none twice, and none other in between.
+    for (std::size_t i = 1; i < chain.size(); ++i) {
+      const auto expected = static_cast<int>((stack.note >> (3 * (i - 1))) % 8);
+      right = right && chain[i] == expected;
+    }
+    std::vector<uint64_t> around(
+        stack.pcs.end() - static_cast<long>(stack.pcs.size() - chain.size()), stack.pcs.end());
+    if (outside.empty()) outside = around;
+    right = right && around == outside;
+    if (!right && ++wrong < 10) {
+      ADD_FAILURE() << "order " << std::oct << stack.note << std::dec << ", found " << ToText(chain)
+                    << NameOf(stack.failure) << " depth " << stack.depth << " innermost "
+                    << DescribePc(stack.pcs[0]);
+    }
+  }
+  EXPECT_GT(in_chain, 500u);
+  EXPECT_EQ(wrong, 0u);
+  std::printf("%u samples in the chain, %u wrong; %s", in_chain, wrong, sampler.Describe().c_str());
+}
+
+TEST_F(NativeWalkerTest, ChainsAreExactWithKnownBounds) {
+  ExpectExactChains(walker_, StackBounds::kKnown);
+}
+
+TEST_F(NativeWalkerTest, ChainsAreExactWithUnknownBounds) {
+  ExpectExactChains(walker_, StackBounds::kUnknown);
+}
+
+TEST_F(NativeWalkerTest, ChainsAreExactWithoutProcessVmReadv) {
+  RefuseProcessVmReadvForTesting(true);
+  ExpectExactChains(walker_, StackBounds::kUnknown);
+  RefuseProcessVmReadvForTesting(false);
+}
+
+TEST_F(NativeWalkerTest, OtherThreadsReachTheirStart) {
+  std::thread([this] {
+    NativeSelfSampler sampler(walker_);
+    sampler.Run(milliseconds(300), NativeWorkloads()[0].run);
+    EXPECT_GE(sampler.CompletePercent(), 99.0) << sampler.Describe();
+  }).join();
+}
+
+TEST_F(NativeWalkerTest, DepthIsBounded) {
+  ucontext_t here;
+  getcontext(&here);
+  std::array<uint64_t, 3> pcs{};
+  const WalkedStack stack = walker_.Walk(here, OwnStackBounds()[1], pcs.data(), 2);
+  EXPECT_EQ(stack.depth, 2u);
+  EXPECT_FALSE(stack.complete);
+  EXPECT_EQ(stack.failure, static_cast<uint8_t>(WalkFailure::kDepthLimit));
+  EXPECT_EQ(pcs[2], 0u);
+  EXPECT_EQ(walker_.Walk(here, OwnStackBounds()[1], pcs.data(), 0).depth, 0u);
+}
+
+TEST_F(NativeWalkerTest, WithoutAMapThereIsTheInnermostFrameAtLeast) {
+  const CodeMap empty;
+  const NativeWalker walker(empty);
+  ucontext_t here;
+  getcontext(&here);
+  std::array<uint64_t, 64> pcs{};
+  const WalkedStack stack = walker.Walk(here, OwnStackBounds()[1], pcs.data(), pcs.size());
+  EXPECT_GE(stack.depth, 1u);
+  EXPECT_FALSE(stack.complete);
+  EXPECT_GT(empty.statistics().unknown_pcs, 0u);
+}
+
+}  // namespace
+}  // namespace spanprof::sampling

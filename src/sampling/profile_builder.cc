@@ -1,0 +1,202 @@
+#include "sampling/profile_builder.h"
+
+#include <algorithm>
+#include <time.h>
+#include <unistd.h>
+
+#include "context/counters.h"
+#include "profile/profile_query.h"
+
+namespace spanprof::sampling {
+namespace {
+
+uint64_t Now(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
+}  // namespace
+
+ProfileBuilder::ProfileBuilder(const context::Core& core, size_t max_memory)
+    : core_(core), max_memory_(max_memory), profile_(max_memory) {
+  StartAfresh();
+}
+
+void ProfileBuilder::StartAfresh() {
+  profile_ = profile::Profile(max_memory_);
+  frames_.clear();
+  tags_.clear();
+  last_wall_.clear();
+  // Taken anew each time, so that a clock that was set right shows in the next profile.
+  const uint64_t unix_now = Now(CLOCK_REALTIME);
+  unix_offset_ns_ = unix_now - Now(CLOCK_MONOTONIC);
+  profile_.start_time_ns = unix_now;
+}
+
+const ElfMapping* ProfileBuilder::FindMapping(uint64_t pc) {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (mappings_stale_) {
+      mappings_ = Sampler::Instance().code_map().Mappings();
+      mappings_stale_ = false;
+    }
+    // What is mapped now comes first; older mappings may overlap it.
+    for (const ElfMapping& mapping : mappings_) {
+      if (pc >= mapping.start && pc < mapping.end) return &mapping;
+    }
+    mappings_stale_ = attempt == 0;
+  }
+  return nullptr;
+}
+
+profile::FrameId ProfileBuilder::FrameOf(uint64_t pc) {
+  if (const auto found = frames_.find(pc); found != frames_.end()) return found->second;
+  profile::Frame frame;
+  frame.address = pc;
+  if (const ElfMapping* elf = FindMapping(pc)) {
+    profile::Mapping mapping;
+    mapping.start = elf->start;
+    mapping.end = elf->end;
+    mapping.file_offset = elf->file_offset;
+    mapping.path = profile_.Intern(elf->path);
+    mapping.build_id = profile_.Intern(elf->build_id);
+    frame.mapping = profile_.AddMapping(mapping);
+    frame.address = elf->has_bias ? pc - elf->bias : pc - elf->start + elf->file_offset;
+  }
+  const profile::FrameId id = profile_.AddFrame(frame);
+  frames_.emplace(pc, id);
+  return id;
+}
+
+profile::StackId ProfileBuilder::StackOf(const RawSample& sample) {
+  profile::StackId stack = profile::kNone;
+  if (!sample.complete) {
+    // Where a stack breaks off, its root says why: such samples stand apart and are not lost.
+    profile::Function function;
+    function.name =
+        profile_.Intern(std::string("[") + NameOf(WalkFailure{sample.walk_failure}) + "]");
+    profile::Frame marker;
+    marker.kind = profile::FrameKind::kMarker;
+    marker.function = profile_.AddFunction(function);
+    stack = profile_.AddStack(stack, profile_.AddFrame(marker));
+    profile_.AddToCounter(std::string("unwind.") + NameOf(WalkFailure{sample.walk_failure}), 1);
+  }
+  for (unsigned i = sample.depth; i-- > 0;) {
+    // A return address lies behind its call: one less is inside it.
+    const uint64_t pc = i == 0 ? sample.pcs()[i] : sample.pcs()[i] - 1;
+    stack = profile_.AddStack(stack, FrameOf(pc));
+  }
+  return stack;
+}
+
+profile::ContextId ProfileBuilder::ContextOf(const RawSample& sample) {
+  if (sample.context_status == ContextStatus::kInProgress) {
+    profile_.AddToCounter("context.in_progress", 1);
+  } else if (sample.context_status == ContextStatus::kTorn) {
+    profile_.AddToCounter("context.torn", 1);
+  }
+  if (sample.context_status != ContextStatus::kPresent) return profile::kNone;
+  profile::Context context;
+  context.trace_id_high = sample.context.trace_id_high;
+  context.trace_id_low = sample.context.trace_id_low;
+  context.span_id = sample.context.span_id;
+  context.root_span_id = sample.context.root_span_id;
+  for (unsigned i = 0; i < profile::kTagCount; ++i) {
+    const uint32_t id = sample.context.tags[i];
+    if (id == 0) continue;
+    const auto [tag, is_new] = tags_.try_emplace(id, profile::kNone);
+    if (is_new) tag->second = profile_.Intern(core_.TagValue(id));
+    context.tags[i] = tag->second;
+  }
+  return profile_.AddContext(context);
+}
+
+void ProfileBuilder::Take(const RawSample& raw) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  profile::Sample sample;
+  sample.time_ns = UnixTime(raw.monotonic_ns);
+  sample.thread = profile_.AddThread(raw.tid, raw.thread_name);
+  sample.context = ContextOf(raw);
+  sample.stack = StackOf(raw);
+  sample.kind = profile::SampleKind{raw.kind};
+  sample.state = profile::ThreadState{raw.state};
+  sample.count = raw.count;
+  sample.value = raw.value;
+  profile_.AddSample(sample);
+  if (sample.kind == profile::SampleKind::kWall) {
+    last_wall_[raw.tid] = {sample.thread, sample.context, sample.stack};
+  }
+}
+
+void ProfileBuilder::TakeAsleep(uint32_t tid, uint64_t monotonic_ns, uint64_t count,
+                                uint64_t value) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  profile::Sample sample;
+  sample.time_ns = UnixTime(monotonic_ns);
+  sample.kind = profile::SampleKind::kWall;
+  sample.state = profile::ThreadState::kSleeping;
+  sample.count = count;
+  sample.value = value;
+  const auto last = last_wall_.find(tid);
+  if (last == last_wall_.end()) {
+    // Its sample went into the profile before this one, or found no room.
+    sample.thread = profile_.AddThread(tid, "");
+    profile_.AddToCounter("sampler.asleep_without_stack", 1);
+  } else {
+    sample.thread = last->second.thread;
+    sample.context = last->second.context;
+    sample.stack = last->second.stack;
+  }
+  profile_.AddSample(sample);
+}
+
+void ProfileBuilder::Complete(profile::Profile& profile, const Sampler& sampler) const {
+  profile.duration_ns = Now(CLOCK_REALTIME) - profile.start_time_ns;
+  if (const context::Configuration* configuration = core_.configuration()) {
+    profile.attribute_names = configuration->attribute_names;
+    for (const ResourceAttribute& attribute : configuration->resource) {
+      profile.resource.push_back({attribute.key, attribute.value});
+    }
+  }
+  char host[256] = {};
+  if (gethostname(host, sizeof host - 1) == 0) profile.resource.push_back({"host.name", host});
+  profile.resource.push_back({"process.pid", std::to_string(getpid())});
+  const SamplerOptions& options = sampler.options();
+  profile.periods[static_cast<unsigned>(profile::SampleKind::kCpu)] = {
+      options.cpu_interval_ns, sampler.actual_cpu_interval_ns()};
+  profile.periods[static_cast<unsigned>(profile::SampleKind::kWall)] = {options.wall_interval_ns,
+                                                                        options.wall_interval_ns};
+  for (const auto& [name, value] : sampler.counters()) profile.AddToCounter(name, value);
+  for (unsigned i = 0; context::CounterName(i) != nullptr; ++i) {
+    if (const uint64_t value = context::CounterValue(i); value != 0) {
+      profile.AddToCounter(std::string("context.") + context::CounterName(i), value);
+    }
+  }
+  // Late binding: what the tracer has told us by now.
+  for (const profile::Context& context : profile.contexts()) {
+    if (const uint32_t endpoint = core_.FindEndpoint(context.root_span_id); endpoint != 0) {
+      profile.SetEndpoint(context.root_span_id, core_.TagValue(endpoint));
+    }
+  }
+}
+
+profile::Profile ProfileBuilder::Cut(Sampler& sampler) {
+  // Before the lock: the sampler's thread holds its own lock while it waits for ours.
+  sampler.ForgetWallSamples();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  profile::Profile finished = std::move(profile_);
+  StartAfresh();
+  Complete(finished, sampler);
+  return finished;
+}
+
+profile::Profile ProfileBuilder::Copy(const Sampler& sampler) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  profile::Profile copy(max_memory_);
+  profile::Merge(copy, profile_);
+  copy.start_time_ns = profile_.start_time_ns;
+  Complete(copy, sampler);
+  return copy;
+}
+
+}  // namespace spanprof::sampling

@@ -1,0 +1,135 @@
+#pragma once
+
+// Samples the threads of its own process: CPU time, wall time, or both. Handlers walk the stack,
+// read the context and put both into a buffer; the sampler's own thread empties the buffer into a
+// sink, finds new threads, and sends the wall clock's signals.
+//
+// One a process. Start and Stop are not for signal handlers.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <signal.h>
+#include <string>
+#include <thread>
+
+#include "base/result.h"
+#include "context/core.h"
+#include "sampling/code_map.h"
+#include "sampling/cpu_clock.h"
+#include "sampling/native_walker.h"
+#include "sampling/sample_buffer.h"
+#include "sampling/sampled_threads.h"
+
+namespace spanprof::sampling {
+
+struct SamplerOptions {
+  uint64_t cpu_interval_ns = 0;   // 0: no CPU samples
+  uint64_t wall_interval_ns = 0;  // 0: no wall samples
+  uint32_t wall_threads = 16;     // at most so many threads are looked at each tick
+  unsigned max_depth = 512;
+  size_t buffer_bytes = size_t{8} << 20;
+};
+
+// Takes what was sampled; on the sampler's own thread.
+class SampleSink {
+ public:
+  virtual ~SampleSink() = default;
+  virtual void Take(const RawSample& sample) = 0;
+  // The thread has slept since its last wall sample: the same stack and context once more.
+  virtual void TakeAsleep(uint32_t tid, uint64_t monotonic_ns, uint64_t count, uint64_t value) = 0;
+  // After each time the buffer was emptied: about every 100 ms.
+  virtual void AfterDrain() {}
+};
+
+class Sampler {
+ public:
+  // The counters of a run, by reason. Not for handlers.
+  using Counters = std::map<std::string, uint64_t>;
+
+  static Sampler& Instance();
+
+  Result<void> Start(const SamplerOptions& options, SampleSink& sink);
+  // No sample reaches the sink after it.
+  void Stop();
+  bool running() const { return running_.load(std::memory_order_acquire); }
+
+  Counters counters() const;
+  // Nanoseconds between CPU samples as they really came.
+  uint64_t actual_cpu_interval_ns() const;
+  const CodeMap& code_map() const { return code_map_; }
+  const SamplerOptions& options() const { return options_; }
+
+  // The sink has forgotten the last wall samples: take each thread's anew, asleep or not.
+  void ForgetWallSamples();
+
+  // For a preloaded pthread_create, and for runtimes: the calling thread begins or ends.
+  void OnThreadStart();
+  void OnThreadEnd();
+
+  // In a forked child: nothing of the parent's sampling is left. The caller may Start again.
+  void ForgetAfterFork();
+
+ private:
+  Sampler() = default;
+  static bool TakeSignal(int signal, siginfo_t* info, void* ucontext);
+  bool TakeOurSignal(int signal, const siginfo_t& info, const ucontext_t& at);
+  void Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64_t value,
+              const ucontext_t& at);
+  void ReadContext(uint32_t tid, RawSample& sample) const;
+
+  void Run();
+  void ScanThreads();
+  void AddThread(uint32_t tid, bool from_its_start);
+  void RemoveThread(SampledThread& thread);
+  void LearnStackBounds();
+  void TickWall(uint64_t tick);
+  bool SleptSinceWallSample(const SampledThread& thread, uint64_t cpu_ns) const;
+  bool Drain();
+  void AskForWallSample(SampledThread& thread, uint64_t ticks);
+
+  // In counters_, by index.
+  enum Counter : unsigned {
+    kReentered,
+    kLateSignals,
+    kContextInProgress,
+    kContextTorn,
+    kWallNotQueued,
+    kThreadNotArmed,
+    kThreadsOverLimit,
+    kHandlersReplaced,
+    kIncompleteStacks,
+    kCounterCount
+  };
+  void Count(Counter counter, uint64_t amount = 1) {
+    counters_[counter].fetch_add(amount, std::memory_order_relaxed);
+  }
+
+  SamplerOptions options_;
+  SampleSink* sink_ = nullptr;
+  CodeMap code_map_;
+  NativeWalker walker_{code_map_};
+  SampleBuffer buffer_;
+  SampledThreads threads_;
+  CpuClock cpu_clock_;
+  uint32_t pid_ = 0;
+  uint32_t own_tid_ = 0;
+  uint32_t scan_ = 0;
+  uint32_t wall_cursor_ = 0;
+  uint64_t next_scan_ns_ = 0;
+  uint64_t process_cpu_at_start_ns_ = 0;
+  std::atomic<uint64_t> late_cpu_ns_{0};     // what threads had used before they were found
+  std::atomic<uint64_t> sampled_cpu_ns_{0};  // of threads that are gone, while they were sampled
+  std::atomic<uint64_t> cpu_signals_{0};
+  std::atomic<uint64_t> cpu_value_ns_{0};
+  std::atomic<uint64_t> counters_[kCounterCount] = {};
+  std::atomic<uint64_t> walk_failures_[kWalkFailureCount] = {};
+  std::atomic<bool> running_{false};
+  std::atomic<bool> stop_{false};
+  std::atomic<uint32_t> threads_lock_{0};
+  std::thread thread_;
+};
+
+}  // namespace spanprof::sampling

@@ -1,0 +1,148 @@
+// SIGNAL-SAFE. The part of the sampler that runs in signal handlers.
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "context/thread_context_reader.h"
+#include "profile/profile.h"
+#include "sampling/sampler.h"
+
+namespace spanprof::sampling {
+namespace {
+
+constexpr uint64_t kNameLifetimeNs = 100'000'000;
+
+uint64_t StackPointerOf(const ucontext_t& at) {
+#if defined(__x86_64__)
+  return static_cast<uint64_t>(at.uc_mcontext.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  return at.uc_mcontext.sp;
+#else
+  (void)at;
+  return 0;
+#endif
+}
+
+uint64_t OwnCpuNanoseconds() {
+  timespec time = {};
+  syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
+}  // namespace
+
+bool Sampler::TakeSignal(int signal, siginfo_t* info, void* ucontext) {
+  return Instance().TakeOurSignal(signal, *info, *static_cast<const ucontext_t*>(ucontext));
+}
+
+bool Sampler::TakeOurSignal(int signal, const siginfo_t& info, const ucontext_t& at) {
+  SampledThread* thread = nullptr;
+  bool from_perf = false;
+  if (signal == SIGPROF) {
+    if (info.si_code != SI_TIMER || !threads_.Owns(info.si_value.sival_ptr)) return false;
+    thread = static_cast<SampledThread*>(info.si_value.sival_ptr);
+  } else if (info.si_code == SI_QUEUE) {
+    if (static_cast<uint32_t>(info.si_pid) != pid_ || !threads_.Owns(info.si_value.sival_ptr)) {
+      return false;
+    }
+    thread = static_cast<SampledThread*>(info.si_value.sival_ptr);
+  } else if (CpuClock::IsPerfSignal(info.si_code)) {
+    thread = threads_.Find(static_cast<uint32_t>(syscall(SYS_gettid)));
+    if (thread == nullptr || thread->perf_fd.load(std::memory_order_acquire) != info.si_fd) {
+      return false;
+    }
+    from_perf = true;
+  } else {
+    return false;
+  }
+  if (!running() || thread->tid.load(std::memory_order_acquire) == 0) {
+    Count(kLateSignals);
+    return true;
+  }
+  // All signals are blocked in here, so this is a handler that was left by longjmp, or a fork of
+  // one.
+  if (thread->in_handler.exchange(1, std::memory_order_acquire) != 0) Count(kReentered);
+
+  if (signal == SIGPROF || from_perf) {
+    // Only a timer's signal has an overrun in these bytes.
+    const uint64_t count =
+        from_perf ? cpu_clock_.TakePerfCount(*thread) : 1 + static_cast<uint64_t>(info.si_overrun);
+    const uint64_t value = count * cpu_clock_.interval_ns();
+    cpu_signals_.fetch_add(1, std::memory_order_relaxed);
+    cpu_value_ns_.fetch_add(value, std::memory_order_relaxed);
+    Record(*thread, static_cast<uint8_t>(profile::SampleKind::kCpu), count, value, at);
+  } else {
+    const uint64_t ticks = thread->wall_ticks_due.exchange(0, std::memory_order_acquire);
+    if (ticks != 0) {
+      Record(*thread, static_cast<uint8_t>(profile::SampleKind::kWall), ticks,
+             ticks * options_.wall_interval_ns, at);
+    }
+  }
+  thread->in_handler.store(0, std::memory_order_release);
+  return true;
+}
+
+void Sampler::Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64_t value,
+                     const ucontext_t& at) {
+  const bool is_wall = kind == static_cast<uint8_t>(profile::SampleKind::kWall);
+  const uint64_t runs = thread.handler_runs.load(std::memory_order_relaxed) + 1;
+  thread.handler_runs.store(runs, std::memory_order_relaxed);
+  const SampleBuffer::Reservation sample = buffer_.Reserve(options_.max_depth);
+  if (!sample) return;  // counted by the buffer
+  const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
+  const uint64_t now = MonotonicNanoseconds();
+  sample->monotonic_ns = now;
+  sample->count = count;
+  sample->value = value;
+  sample->tid = tid;
+  sample->kind = kind;
+  sample->state = static_cast<uint8_t>(is_wall ? profile::ThreadState::kUnknown
+                                               : profile::ThreadState::kRunning);
+  ReadContext(tid, *sample.sample);
+
+  if (now - thread.name_taken_ns > kNameLifetimeNs) {
+    prctl(PR_GET_NAME, thread.name);
+    thread.name_taken_ns = now;
+  }
+  memcpy(sample->thread_name, thread.name, sizeof sample->thread_name);
+
+  const uint64_t stack_pointer = StackPointerOf(at);
+  const uint64_t high = thread.stack_high.load(std::memory_order_acquire);
+  if (high == 0) thread.seen_stack_pointer.store(stack_pointer, std::memory_order_relaxed);
+  const WalkedStack stack = walker_.Walk(
+      at, TrustedStackHigh(stack_pointer, thread.stack_low.load(std::memory_order_relaxed), high),
+      sample->pcs(), options_.max_depth);
+  sample->complete = stack.complete;
+  sample->walk_failure = stack.failure;
+  if (is_wall) {
+    const internal::ThreadContext* context = context::ThisCore().FindThread(tid);
+    thread.mark_at_wall_sample.store(
+        context == nullptr ? 0 : context->mark.load(std::memory_order_relaxed),
+        std::memory_order_relaxed);
+    thread.cpu_ns_at_wall_sample.store(OwnCpuNanoseconds(), std::memory_order_relaxed);
+    thread.runs_at_wall_sample.store(runs, std::memory_order_release);
+  }
+  buffer_.Commit(sample, stack.depth);
+}
+
+void Sampler::ReadContext(uint32_t tid, RawSample& sample) const {
+  sample.context_status = ContextStatus::kNone;
+  internal::ThreadContext* context = context::ThisCore().FindThread(tid);
+  if (context == nullptr) return;
+  switch (context::ReadOwnContext(*context, &sample.context)) {
+    case context::ReadStatus::kOk:
+      sample.context_status = ContextStatus::kPresent;
+      break;
+    case context::ReadStatus::kTorn:
+      sample.context_status = ContextStatus::kTorn;
+      break;
+    default:
+      sample.context_status = ContextStatus::kInProgress;
+  }
+}
+
+}  // namespace spanprof::sampling
