@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <dwarf.h>
 #include <fcntl.h>
 #include <map>
@@ -205,6 +206,30 @@ class DwarfLines::Reader {
     return position;
   }
 
+  // With the namespaces and classes around it. Only what has no linkage name needs that: functions
+  // of C, and those of C++ that are inlined everywhere.
+  static std::string QualifiedName(Dwarf_Die& die) {
+    Dwarf_Die declared = die;
+    Dwarf_Attribute attribute;
+    if (dwarf_attr_integrate(&die, DW_AT_specification, &attribute) != nullptr) {
+      Dwarf_Die found;
+      if (dwarf_formref_die(&attribute, &found) != nullptr) declared = found;
+    }
+    std::string name = TextOf(dwarf_diename(&declared));
+    Dwarf_Die* scopes = nullptr;
+    const int count = dwarf_getscopes_die(&declared, &scopes);
+    for (int i = 1; i < count; ++i) {
+      const int tag = dwarf_tag(&scopes[i]);
+      const bool is_named_scope = tag == DW_TAG_namespace || tag == DW_TAG_class_type ||
+                                  tag == DW_TAG_structure_type || tag == DW_TAG_union_type;
+      if (!is_named_scope) continue;
+      const char* scope = dwarf_diename(&scopes[i]);
+      name.insert(0, std::string(scope != nullptr ? scope : "(anonymous)") + "::");
+    }
+    std::free(scopes);
+    return name;
+  }
+
   SourceFrame Describe(Dwarf_Die& die) {
     // The same function is inlined in many places; its abstract origin is one.
     Dwarf_Attribute origin_attribute;
@@ -229,7 +254,7 @@ class DwarfLines::Reader {
       if (plain.text != linkage) frame.system_name = linkage;
       frame.name = std::move(plain.text);
     } else {
-      frame.name = Demangle(TextOf(dwarf_diename(&origin))).text;
+      frame.name = Demangle(QualifiedName(origin)).text;
     }
     int line = 0;
     if (dwarf_decl_line(&origin, &line) == 0 && line > 0) {

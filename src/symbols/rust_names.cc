@@ -109,7 +109,8 @@ class V0Parser {
     (void)TakeIf('u');  // punycode: legible as it is
     std::size_t length = 0;
     if (!IsDigit(Peek())) failed_ = true;
-    while (IsDigit(Peek())) {
+    const bool is_empty = TakeIf('0');  // no number starts with 0 but 0 itself
+    while (!is_empty && IsDigit(Peek())) {
       length = length * 10 + static_cast<std::size_t>(Take() - '0');
       if (length > text_.size()) failed_ = true;
     }

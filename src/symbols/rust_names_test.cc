@@ -17,7 +17,7 @@ TEST(RustNames, V0) {
   EXPECT_EQ(DemangleRustV0("_RNCNCNgCs6DXkGYLi8lr_2cc5spawn00B5_"),
             "cc::spawn::{closure#0}::{closure#0}");
   EXPECT_EQ(
-      DemangleRustV0("_RNvMs0_NtCs5l0EXMQXRMU_21rustc_data_structures8obligationNtB5_5Foo4next"),
+      DemangleRustV0("_RNvMs0_NtCs5l0EXMQXRMU_21rustc_data_structures10obligationNtB5_3Foo4next"),
       "<rustc_data_structures::obligation::Foo>::next");
   EXPECT_EQ(
       DemangleRustV0("_RINkXs25_NgCsbDqzXfLQacH_4coreINtB8_3FooppE3BarNtB8_1F7consumeNtB8_1HE"),
