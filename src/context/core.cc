@@ -93,7 +93,7 @@ Result<void> Core::Init(std::string_view text) {
   if (!EnsureProcessState()) return Fail(ENOMEM, "there is no memory for the library's state");
 
   const SignalBlocker no_signals;
-  if (InUnannouncedForkedChild()) ContinueInForkedChild(false);
+  RecogniseUnannouncedFork();
   const WipedLock lock(CurrentProcessState()->configuration_lock);
   if (initialized()) return CheckSameConfiguration(*options);
   if (Result<void> installed = InstallHandlers(); !installed) return installed;

@@ -101,7 +101,8 @@ class Core {
   void WithdrawThread(uint32_t tid);
   static void OnThreadExit(void* context);
   void DetachThread(internal::ThreadContext& context);
-  bool InUnannouncedForkedChild() const;
+  // In a child that nobody told us of (_Fork, clone): makes this its core.
+  void RecogniseUnannouncedFork();
   void ShelterForFork();
   void LeaveShelter();
   void ContinueInForkedChild(bool announced);

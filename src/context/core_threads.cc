@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include "context/core.h"
 #include "context/core_election.h"
@@ -18,6 +19,9 @@ using internal::ThreadContext;
 namespace {
 
 pthread_key_t exit_key;
+
+// In ProcessState::pid while a forked child finds out that it is one.
+constexpr uint32_t kBecomingThisProcess = 0xFFFFFFFF;
 
 // Whether the write that holds the object can never go on: a signal handler that interrupted it
 // left by longjmp. Called by a thread that found its own object busy, so either we are inside a
@@ -63,9 +67,19 @@ Result<void> Core::InstallHandlers() {
   return {};
 }
 
-bool Core::InUnannouncedForkedChild() const {
-  const uint32_t pid = CurrentProcessState()->pid.load(std::memory_order_relaxed);
-  return pid == 0 || (!ForkWipesMemory() && pid != CurrentProcessId());
+void Core::RecogniseUnannouncedFork() {
+  std::atomic<uint32_t>& pid = CurrentProcessState()->pid;
+  uint32_t seen = pid.load(std::memory_order_acquire);
+  if (seen != 0 && seen != kBecomingThisProcess &&
+      (ForkWipesMemory() || seen == CurrentProcessId())) {
+    return;
+  }
+  const SignalBlocker no_signals;
+  // The child may have threads by now: one of them does it, the others wait.
+  if (seen != kBecomingThisProcess && pid.compare_exchange_strong(seen, kBecomingThisProcess)) {
+    ContinueInForkedChild(false);
+  }
+  while (pid.load(std::memory_order_acquire) == kBecomingThisProcess) sched_yield();
 }
 
 void Core::PrepareThread(ThreadContext& context, uint32_t generation) {
@@ -93,10 +107,7 @@ void Core::PrepareThread(ThreadContext& context, uint32_t generation) {
 ThreadContext* Core::AttachCurrentThread() {
   const uint32_t generation = generation_.load(std::memory_order_acquire);
   if (generation == 0) return nullptr;
-  if (InUnannouncedForkedChild()) {
-    const SignalBlocker no_signals;
-    ContinueInForkedChild(false);
-  }
+  RecogniseUnannouncedFork();
   ThreadContext* context = spanprof_thread_v1;
   if (context == &exited_thread) {
     Count(Counter::kExitingThreadRefused);
@@ -116,6 +127,8 @@ ThreadContext* Core::AttachCurrentThread() {
   context = registry_.Attach(tid);
   // The key's value is what makes our clean-up run: without it the thread's slot would outlive it.
   if (context == nullptr || pthread_setspecific(exit_key, context) != 0) {
+    // Kept for the thread's next call.
+    if (context != nullptr) registry_.Publish(*context);
     Count(Counter::kThreadNotAttached);
     return nullptr;
   }
@@ -170,17 +183,20 @@ void Core::ContinueInForkedChild(bool announced) {
   const SignalBlocker no_signals;
   // Where fork does not wipe, whatever other threads had is still there.
   if (!ForkWipesMemory()) registry_.WipeAllObjects();
-  CurrentProcessState()->pid.store(CurrentProcessId(), std::memory_order_relaxed);
+  // Unannounced, and perhaps not on the thread that forked: that one still points to its old
+  // object, so nobody else may get it.
+  if (!announced) registry_.LeaveOldObjectsAlone();
   AnnounceProcessAfterFork();
-  if (!announced) Count(Counter::kForkUnannounced);
   const uint32_t generation = generation_.load(std::memory_order_relaxed);
-  if (generation == 0) return;
-  if (outside_.load(std::memory_order_relaxed)) {
+  if (generation != 0 && outside_.load(std::memory_order_relaxed)) {
     slots_.ResetInForkedChild();
     process_context_.RepublishInForkedChild();
   }
+  // Release: whoever waits for it may go on.
+  CurrentProcessState()->pid.store(CurrentProcessId(), std::memory_order_release);
+  if (!announced) Count(Counter::kForkUnannounced);
   ThreadContext* context = spanprof_thread_v1;
-  if (!IsAttached(context)) return;
+  if (generation == 0 || !IsAttached(context)) return;
   registry_.AttachInForkedChild(*context, CurrentThreadId());
   PrepareThread(*context, generation);
   ThreadRegistry::Shelter& shelter = registry_.ShelterOf(*context);

@@ -164,6 +164,12 @@ ThreadContext* ThreadRegistry::Find(uint32_t tid) const {
   return by_tid[tid].load(std::memory_order_acquire);
 }
 
+void ThreadRegistry::LeaveOldObjectsAlone() {
+  const Chunk* newest = chunks_.load(std::memory_order_relaxed);
+  const uint32_t existing = newest == nullptr ? 0 : (newest->number + 1) * objects_per_chunk_;
+  CurrentProcessState()->next_unused.store(existing, std::memory_order_relaxed);
+}
+
 void ThreadRegistry::WipeAllObjects() {
   for (Chunk* chunk = chunks_.load(std::memory_order_relaxed); chunk != nullptr;
        chunk = chunk->next) {

@@ -51,6 +51,8 @@ class ThreadRegistry {
   Shelter& ShelterOf(internal::ThreadContext& context) const;
   // Where the system does not wipe memory in a child, this does.
   void WipeAllObjects();
+  // New threads get objects that did not exist before now.
+  void LeaveOldObjectsAlone();
 
  private:
   // A chunk is aligned to its size: first the objects, which a fork wipes, then this, which it does

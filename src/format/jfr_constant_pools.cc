@@ -1,7 +1,7 @@
 #include "format/jfr_constant_pools.h"
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
 
 #include "format/jfr_chunk.h"
 #include "profile/names.h"
@@ -58,8 +58,9 @@ ConstantPoolWriter::Keys ConstantPoolWriter::KeysByUse(size_t table_size,
   for (uint32_t number = 1; number < table_size; ++number) {
     if (uses[number] != 0) result.in_use.push_back(number);
   }
-  std::stable_sort(result.in_use.begin(), result.in_use.end(),
-                   [&uses](uint32_t a, uint32_t b) { return uses[a] > uses[b]; });
+  std::sort(result.in_use.begin(), result.in_use.end(), [&uses](uint32_t a, uint32_t b) {
+    return std::pair(uses[b], a) < std::pair(uses[a], b);
+  });
   result.keys.assign(table_size, 0);
   uint64_t key = 0;
   for (const uint32_t number : result.in_use) result.keys[number] = ++key;
@@ -90,8 +91,7 @@ void ConstantPoolWriter::AddValues() {
     while (i < values.size() && values[i] == values[begin]) ++i;
     uses.emplace_back(i - begin, values[begin]);
   }
-  std::stable_sort(uses.begin(), uses.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::sort(uses.begin(), uses.end(), std::greater<>());
   for (const auto& [count, value] : uses) {
     value_keys_.emplace_back(value, value_pool_.Begin());
     value_pool_.entries.Varint(value.first);

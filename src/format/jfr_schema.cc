@@ -28,6 +28,18 @@ enum FixedId : uint64_t {
 
 constexpr std::string_view kOurCategory = "spanprof";
 
+// "http.route" becomes "http_route". What is not ASCII stays.
+std::string FieldNameOf(std::string_view attribute) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<uint8_t>(c) >= 0x80;
+  };
+  std::string name;
+  if (!attribute.empty() && is_digit(attribute.front())) name = "_";
+  for (const char c : attribute) name += is_digit(c) || is_letter(c) ? c : '_';
+  return name;
+}
+
 class SchemaMaker {
  public:
   SchemaMaker(const profile::Profile& profile, JfrContext context, uint64_t pool_id_base)
@@ -152,8 +164,9 @@ class SchemaMaker {
     }
   }
 
-  // The ids, the endpoint, and a string for each attribute. Its label is the attribute's name; so
-  // is the field's, unless another field has that already.
+  // The ids, the endpoint, and a string for each attribute, whose name is the field's label. The
+  // field's own name is made of it: the JDK takes a dot in a name for a step into a structure, so
+  // getString("context.http.route") would not find it.
   void AddContextFields(std::vector<Field>& fields) {
     fields.push_back(Long("spanId", "Span Id"));
     fields.push_back(Long("localRootSpanId", "Local Root Span Id"));
@@ -163,7 +176,7 @@ class SchemaMaker {
     for (const Field& field : fields) taken.insert(field.name);
     for (unsigned i = 0; i < attribute_count_; ++i) {
       const std::string& label = schema_.names.emplace_back(profile::TagName(profile_, i));
-      std::string_view name = label;
+      std::string_view name = schema_.names.emplace_back(FieldNameOf(label));
       while (name.empty() || taken.contains(name)) {
         name = schema_.names.emplace_back(std::string(name) + "_" + std::to_string(i));
       }

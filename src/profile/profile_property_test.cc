@@ -108,6 +108,8 @@ RC_GTEST_PROP(ProfileProperty, FoldingKeepsTotals, (uint64_t seed)) {
       sample.thread = threads[sample.thread % 3];
       sample.context = contexts[sample.context % 2];
       sample.stack = kNone;
+      sample.kind = static_cast<SampleKind>(static_cast<int>(sample.kind) % 2);
+      sample.state = static_cast<ThreadState>(static_cast<int>(sample.state) % 2);
       added.push_back(sample);
       folded.AddSample(sample);
     }

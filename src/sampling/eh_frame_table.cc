@@ -115,11 +115,11 @@ class Parser {
     if (common == nullptr) return false;
     const auto begin = body.Pointer(common->pointer_encoding, image_.header_address);
     const auto size = body.Pointer(common->pointer_encoding & 0x0F, 0);
-    if (!begin || !size || *size == 0) return false;
+    if (!begin || !size) return false;
     if (common->has_augmentation_data) body.Skip(body.Uleb());
     if (body.failed()) return false;
-    // Functions that the linker has dropped are left at address 0; that is not an error.
-    if (*begin < image_.code_begin || *begin >= image_.code_end) return true;
+    // Functions that the linker has dropped are left empty, or at address 0: that is not an error.
+    if (*size == 0 || *begin < image_.code_begin || *begin >= image_.code_end) return true;
     Function function;
     function.begin = *begin;
     function.end = *begin + std::min(*size, image_.code_end - *begin);

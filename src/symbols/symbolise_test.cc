@@ -168,7 +168,10 @@ class SymboliseTest : public ::testing::Test {
     for (const uint64_t address : addresses) {
       std::string ours;
       for (const SourceFrame& frame : lines->Resolve(address)) {
-        const std::string& name = frame.system_name.empty() ? frame.name : frame.system_name;
+        // Where there is no linkage name, theirs goes without its namespace.
+        const std::size_t colons = frame.name.rfind("::");
+        const std::string plain = frame.name.substr(colons == std::string::npos ? 0 : colons + 2);
+        const std::string name = frame.system_name.empty() ? plain : frame.system_name;
         if (!lines_only) ours += name + " " + frame.file.substr(frame.file.rfind('/') + 1);
         ours += ":" + std::to_string(frame.line) + "\n";
         if (frame.inlined) ++inlined;
@@ -180,6 +183,8 @@ class SymboliseTest : public ::testing::Test {
         line = line.substr(0, line.find(" (discriminator"));
         line = line.substr(line.rfind(lines_only ? ':' : '/') + (lines_only ? 0 : 1));
         if (line.ends_with(":?")) line.back() = '0';
+        // The symbol's name for what the compiler has split off; DWARF has the function's.
+        function = function.substr(0, function.find('.'));
         theirs += (lines_only ? "" : function + " ") + line + "\n";
       }
       ASSERT_EQ(ours, theirs) << std::hex << address;
@@ -239,7 +244,7 @@ TEST_F(SymboliseTest, AProfileGetsNamesLinesAndInlinedFrames) {
     const std::vector<std::string> names = Names(profile, sample);
     EXPECT_EQ(names.back(), "[outer]");
     EXPECT_EQ(names[names.size() - 2], "shop::Checkout(shop::Basket const&)");
-    if (names[0] == "Inner inlined" || names[0] == "shop::Inner(int) inlined") saw_inlined = true;
+    if (names[0] == "shop::Inner inlined") saw_inlined = true;
     for (const profile::FrameId id : profile.FramesOf(sample.stack)) {
       const profile::Frame& frame = profile.frames()[id];
       if (frame.kind == profile::FrameKind::kMarker) continue;
