@@ -18,6 +18,7 @@ constexpr uint64_t kMaxCodeBytes = uint64_t{1} << 31;
 constexpr uint64_t kPaddingBytes = 16;
 // Records of a real object do not overlap; those of a hostile one may, and must not take forever.
 constexpr uint64_t kMaxRepeats = 4;
+constexpr uint64_t kRegisters = 32;       // those that a rule can name
 constexpr uint8_t kOmitted = 0xFF;        // DW_EH_PE_omit
 constexpr uint8_t kTableEncoding = 0x3B;  // DW_EH_PE_datarel | DW_EH_PE_sdata4
 
@@ -148,7 +149,12 @@ class Parser {
     common->code_alignment = body.Uleb();
     common->data_alignment = body.Sleb();
     const uint64_t return_register = version == 1 ? body.Read<uint8_t>() : body.Uleb();
-    if (return_register != machine_.return_address) return nullptr;
+    if (return_register != machine_.return_address) {
+      // Assembler that keeps it elsewhere, as arm64's rawmemchr in x15.
+      if (return_register >= kRegisters) return nullptr;
+      common->initial.return_address = {.kind = SavedKind::kInRegister,
+                                        .offset = static_cast<int32_t>(return_register)};
+    }
     if (!augmentation.empty()) {
       if (augmentation.front() != 'z') return nullptr;
       common->has_augmentation_data = true;

@@ -25,7 +25,7 @@ ProfileBuilder::ProfileBuilder(const context::Core& core, size_t max_memory)
 
 void ProfileBuilder::StartAfresh() {
   profile_ = profile::Profile(max_memory_);
-  frames_.clear();
+  frames_.emplace(symboliser_, profile_);
   tags_.clear();
   last_wall_.clear();
   // Taken anew each time, so that a clock that was set right shows in the next profile.
@@ -34,38 +34,12 @@ void ProfileBuilder::StartAfresh() {
   profile_.start_time_ns = unix_now;
 }
 
-const ElfMapping* ProfileBuilder::FindMapping(uint64_t pc) {
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    if (mappings_stale_) {
-      mappings_ = Sampler::Instance().code_map().Mappings();
-      mappings_stale_ = false;
-    }
-    // What is mapped now comes first; older mappings may overlap it.
-    for (const ElfMapping& mapping : mappings_) {
-      if (pc >= mapping.start && pc < mapping.end) return &mapping;
-    }
-    mappings_stale_ = attempt == 0;
-  }
-  return nullptr;
-}
-
-profile::FrameId ProfileBuilder::FrameOf(uint64_t pc) {
-  if (const auto found = frames_.find(pc); found != frames_.end()) return found->second;
-  profile::Frame frame;
-  frame.address = pc;
-  if (const ElfMapping* elf = FindMapping(pc)) {
-    profile::Mapping mapping;
-    mapping.start = elf->start;
-    mapping.end = elf->end;
-    mapping.file_offset = elf->file_offset;
-    mapping.path = profile_.Intern(elf->path);
-    mapping.build_id = profile_.Intern(elf->build_id);
-    frame.mapping = profile_.AddMapping(mapping);
-    frame.address = elf->has_bias ? pc - elf->bias : pc - elf->start + elf->file_offset;
-  }
-  const profile::FrameId id = profile_.AddFrame(frame);
-  frames_.emplace(pc, id);
-  return id;
+void ProfileBuilder::FollowMappings() {
+  const CodeMap& code_map = Sampler::Instance().code_map();
+  const uint64_t refreshes = code_map.statistics().refreshes;
+  if (refreshes == code_map_refreshes_) return;
+  code_map_refreshes_ = refreshes;
+  symboliser_.SetMappings(code_map.Mappings());
 }
 
 profile::StackId ProfileBuilder::StackOf(const RawSample& sample) {
@@ -81,12 +55,7 @@ profile::StackId ProfileBuilder::StackOf(const RawSample& sample) {
     stack = profile_.AddStack(stack, profile_.AddFrame(marker));
     profile_.AddToCounter(std::string("unwind.") + NameOf(WalkFailure{sample.walk_failure}), 1);
   }
-  for (unsigned i = sample.depth; i-- > 0;) {
-    // A return address lies behind its call: one less is inside it.
-    const uint64_t pc = i == 0 ? sample.pcs()[i] : sample.pcs()[i] - 1;
-    stack = profile_.AddStack(stack, FrameOf(pc));
-  }
-  return stack;
+  return frames_->AddStack({sample.pcs(), sample.depth}, stack);
 }
 
 profile::ContextId ProfileBuilder::ContextOf(const RawSample& sample) {
@@ -113,6 +82,7 @@ profile::ContextId ProfileBuilder::ContextOf(const RawSample& sample) {
 
 void ProfileBuilder::Take(const RawSample& raw) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  FollowMappings();
   profile::Sample sample;
   sample.time_ns = UnixTime(raw.monotonic_ns);
   sample.thread = profile_.AddThread(raw.tid, raw.thread_name);

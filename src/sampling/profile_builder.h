@@ -1,18 +1,18 @@
 #pragma once
 
-// Fills a profile from raw samples: program counters become frames of their mappings, contexts and
-// stacks are stored once. Runs on the sampler's thread; Cut may be called from others.
+// Fills a profile from raw samples: program counters become named frames, contexts and stacks are
+// stored once. Runs on the sampler's thread; Cut and Copy may be called from others.
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
-#include "base/elf_mapping.h"
 #include "context/core.h"
 #include "profile/profile.h"
 #include "sampling/sampler.h"
+#include "symbols/native_symboliser.h"
 
 namespace spanprof::sampling {
 
@@ -37,10 +37,9 @@ class ProfileBuilder final : public SampleSink {
 
   void StartAfresh();
   void Complete(profile::Profile& profile, const Sampler& sampler) const;
-  profile::FrameId FrameOf(uint64_t pc);
+  void FollowMappings();
   profile::StackId StackOf(const RawSample& sample);
   profile::ContextId ContextOf(const RawSample& sample);
-  const ElfMapping* FindMapping(uint64_t pc);
   uint64_t UnixTime(uint64_t monotonic_ns) const { return monotonic_ns + unix_offset_ns_; }
 
   const context::Core& core_;
@@ -48,9 +47,9 @@ class ProfileBuilder final : public SampleSink {
   std::mutex mutex_;
   profile::Profile profile_;
   uint64_t unix_offset_ns_ = 0;
-  std::vector<ElfMapping> mappings_;  // sorted by start
-  bool mappings_stale_ = true;
-  std::unordered_map<uint64_t, profile::FrameId> frames_;
+  symbols::NativeSymboliser symboliser_;
+  std::optional<symbols::ProfileFrames> frames_;
+  uint64_t code_map_refreshes_ = 0;
   std::unordered_map<uint32_t, profile::StringId> tags_;  // by dictionary id
   std::unordered_map<uint32_t, LastWallSample> last_wall_;
 };

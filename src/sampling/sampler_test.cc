@@ -279,7 +279,7 @@ TEST(ProfileBuilder, GathersSamplesWithContextsTagsEndpointsAndMappings) {
   sampler.Stop();
   const profile::Profile profile = builder.Cut(sampler);
   ASSERT_GT(profile.samples().size(), 20u);
-  uint64_t with_span = 0;
+  uint64_t with_span = 0, in_work = 0;
   for (const profile::Sample& sample : profile.samples()) {
     const profile::Context& context = profile.contexts()[sample.context];
     if (context.span_id != 5) continue;
@@ -289,11 +289,16 @@ TEST(ProfileBuilder, GathersSamplesWithContextsTagsEndpointsAndMappings) {
     const auto frames = profile.FramesOf(sample.stack);
     ASSERT_FALSE(frames.empty());
     EXPECT_NE(profile.frames()[frames[0]].mapping, profile::kNone);
+    for (const profile::FrameId id : frames) {
+      const profile::Function& function = profile.functions()[profile.frames()[id].function];
+      if (profile.Text(function.name) == "work_1") ++in_work;
+    }
     // Unix time, within the profile.
     EXPECT_GE(sample.time_ns, profile.start_time_ns);
     EXPECT_LE(sample.time_ns, profile.start_time_ns + profile.duration_ns);
   }
   EXPECT_GT(with_span, 20u);
+  EXPECT_GT(in_work, 20u);
   EXPECT_EQ(profile.attribute_names, std::vector<std::string>{"route"});
   EXPECT_EQ(profile.resource[0].value, "shop");
 }
