@@ -297,6 +297,7 @@ TEST_P(BothModes, ShutdownKeepsNothingAndInitStartsAfresh) {
   EXPECT_EQ(context.span_id, 5u);
 }
 
+#if defined(__linux__)
 TEST_P(BothModes, ForkGoesOnWithTheContextOfTheForkingThreadOnly) {
   spanprof_context_set_trace(1, 2, 3, 4);
   spanprof_context_set_tag(0, "/a", 2);
@@ -334,7 +335,6 @@ TEST_P(BothModes, ForkGoesOnWithTheContextOfTheForkingThreadOnly) {
   other.join();
 }
 
-#if defined(__linux__)
 // The child's first caller is a new thread. It must not get the object that the forking thread,
 // whose pointer nobody has changed, will go on writing to.
 TEST_P(BothModes, ANewThreadOfAnUnannouncedChildDoesNotShareAnObject) {

@@ -52,17 +52,17 @@ uint64_t RootSpanId(const ThreadContext& context) {
 
 }  // namespace
 
-ThreadContext* Core::CurrentThread() {
+ThreadContext* Core::CurrentThread(uintptr_t stack_pointer) {
   // A writable object is an attached one, of this process and this initialisation.
   ThreadContext* context = spanprof_thread_v1;
-  return IsWritable(*context) ? context : AttachCurrentThread();
+  return IsWritable(*context) ? context : AttachCurrentThread(stack_pointer);
 }
 
 void Core::Set(uint64_t span_id, uint64_t root_span_id) { SetTrace(0, 0, span_id, root_span_id); }
 
 void Core::SetTrace(uint64_t trace_id_high, uint64_t trace_id_low, uint64_t span_id,
                     uint64_t root_span_id) {
-  ThreadContext* context = CurrentThread();
+  ThreadContext* context = CurrentThread(internal::StackPointer());
   if (context == nullptr) return;
   const TimedWrite timed(*this, *context);
   const uint32_t attention = AttentionFor(*context, (trace_id_high | trace_id_low) != 0);
@@ -86,7 +86,7 @@ int Core::SetTagId(unsigned slot, uint32_t id) {
     Count(Counter::kUnknownTag);
     return -EINVAL;
   }
-  ThreadContext* context = CurrentThread();
+  ThreadContext* context = CurrentThread(internal::StackPointer());
   if (context == nullptr) return -EBUSY;
   const TimedWrite timed(*this, *context);
   const uint32_t attention = context->attention.load(std::memory_order_relaxed);
@@ -129,7 +129,7 @@ int Core::Update(const spanprof_context& next) {
       return -EINVAL;
     }
   }
-  ThreadContext* context = CurrentThread();
+  ThreadContext* context = CurrentThread(internal::StackPointer());
   if (context == nullptr) return -EBUSY;
   const TimedWrite timed(*this, *context);
   WriteAll(*context, next);
@@ -138,7 +138,7 @@ int Core::Update(const spanprof_context& next) {
 
 void Core::Swap(const spanprof_context* in, spanprof_context* out) {
   static constexpr spanprof_context kNone = {sizeof(spanprof_context), 0, 0, 0, 0, 0, {}};
-  ThreadContext* context = CurrentThread();
+  ThreadContext* context = CurrentThread(internal::StackPointer());
   if (context == nullptr) {
     if (out != nullptr) *out = kNone;
     return;
@@ -152,7 +152,7 @@ void Core::Swap(const spanprof_context* in, spanprof_context* out) {
 }
 
 void Core::Clear() {
-  ThreadContext* context = CurrentThread();
+  ThreadContext* context = CurrentThread(internal::StackPointer());
   if (context == nullptr) return;
   const TimedWrite timed(*this, *context);
   WriteAll(*context, {sizeof(spanprof_context), 0, 0, 0, 0, 0, {}});

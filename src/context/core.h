@@ -56,7 +56,9 @@ class Core {
   // ---- Threads (core_threads.cc) ----
   // The calling thread's object, ready to be written. Null, and counted: a write of this thread was
   // interrupted, the thread is on its way out, or there is no memory. Null: not initialised.
-  internal::ThreadContext* AttachCurrentThread();
+  // `stack_pointer` is that of the call as near to its caller as can be had: it tells a handler's
+  // call, on top of the write that it interrupted, from one after a longjmp.
+  internal::ThreadContext* AttachCurrentThread(uintptr_t stack_pointer);
   // Any thread's object, for a signal handler: never attaches, takes no lock, touches no TLS.
   internal::ThreadContext* FindThread(uint32_t tid) const { return registry_.Find(tid); }
 
@@ -108,7 +110,7 @@ class Core {
   void ContinueInForkedChild(bool announced);
 
   // What AttachCurrentThread gives, without a call in the usual case.
-  internal::ThreadContext* CurrentThread();
+  internal::ThreadContext* CurrentThread(uintptr_t stack_pointer);
   void WriteAll(internal::ThreadContext& context, const spanprof_context& next);
 
   // 0: not initialised. Each Init has its own number, so that an object from before a Shutdown is

@@ -23,12 +23,16 @@ pthread_key_t exit_key;
 // In ProcessState::pid while a forked child finds out that it is one.
 constexpr uint32_t kBecomingThisProcess = 0xFFFFFFFF;
 
+// No signal handler's frames begin nearer to what it interrupted: the kernel puts the red zone and
+// the registers in between (at least 1144 bytes on x86-64, 4 KiB on arm64).
+constexpr uintptr_t kSmallestSignalFrame = 1024;
+
 // Whether the write that holds the object can never go on: a signal handler that interrupted it
 // left by longjmp. Called by a thread that found its own object busy, so either we are inside a
 // handler that runs on top of the writer, or the writer's frame is gone.
-bool WriteWasAbandoned(const ThreadContext& context) {
+bool WriteWasAbandoned(const ThreadContext& context, uintptr_t stack_pointer) {
   const uintptr_t writer = context.mark.load(std::memory_order_relaxed);
-  if (writer == 0) return false;
+  if (writer == 0 || writer % 2 != 0) return false;  // a reader's mark says nothing of the writer
   stack_t alternate = {};
   if (sigaltstack(nullptr, &alternate) != 0) return false;
   // On the alternate stack nothing can be told from addresses.
@@ -36,8 +40,7 @@ bool WriteWasAbandoned(const ThreadContext& context) {
   const uintptr_t low = reinterpret_cast<uintptr_t>(alternate.ss_sp);
   const bool writer_was_on_alternate =
       (alternate.ss_flags & SS_DISABLE) == 0 && writer >= low && writer < low + alternate.ss_size;
-  // A handler's frames lie below those of what it interrupted; ours is above.
-  return writer_was_on_alternate || internal::StackPointer() > writer;
+  return writer_was_on_alternate || stack_pointer + kSmallestSignalFrame > writer;
 }
 
 void MakeWritable(ThreadContext& context) {
@@ -104,7 +107,7 @@ void Core::PrepareThread(ThreadContext& context, uint32_t generation) {
   MakeWritable(context);
 }
 
-ThreadContext* Core::AttachCurrentThread() {
+ThreadContext* Core::AttachCurrentThread(uintptr_t stack_pointer) {
   const uint32_t generation = generation_.load(std::memory_order_acquire);
   if (generation == 0) return nullptr;
   RecogniseUnannouncedFork();
@@ -115,7 +118,7 @@ ThreadContext* Core::AttachCurrentThread() {
   }
   if (IsAttached(context) && context->registered.load(std::memory_order_relaxed) == generation) {
     if (IsWritable(*context)) return context;
-    if (!WriteWasAbandoned(*context)) {
+    if (!WriteWasAbandoned(*context, stack_pointer)) {
       Count(Counter::kNestedWriteRefused);
       return nullptr;
     }

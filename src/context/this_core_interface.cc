@@ -89,7 +89,8 @@ const CoreInterface& ThisCoreInterface() {
   static constexpr CoreInterface kInterface = {
       .version = kCoreInterfaceVersion,
       .size = sizeof(CoreInterface),
-      .attach_current_thread = [] { return ThisCore().AttachCurrentThread(); },
+      .attach_current_thread =
+          [] { return ThisCore().AttachCurrentThread(internal::StackPointer()); },
       .init = Init,
       .is_initialized = [] { return ThisCore().initialized() ? 1 : 0; },
       .is_otel_mode = [] { return ThisCore().publishes_outside() ? 1 : 0; },

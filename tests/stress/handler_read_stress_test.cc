@@ -31,16 +31,17 @@ struct Interrupted {
 thread_local Interrupted* this_thread = nullptr;
 Path read_path = Path::kGet;
 
-bool ReadHere(const Interrupted& self, spanprof_context* out) {
+context::ReadStatus ReadHere(const Interrupted& self, spanprof_context* out) {
   out->size = sizeof *out;
-  if (read_path == Path::kGet) return spanprof_context_get(out) == 0;
+  if (read_path == Path::kGet) {
+    return spanprof_context_get(out) == 0 ? context::ReadStatus::kOk
+                                          : context::ReadStatus::kInProgress;
+  }
   const auto tid = static_cast<uint32_t>(self.progress.tid.load(std::memory_order_relaxed));
   internal::ThreadContext* context = context::ThisCore().FindThread(tid);
-  if (context == nullptr) {
-    *out = {};
-    return true;
-  }
-  return context::ReadOwnContext(*context, out) == context::ReadStatus::kOk;
+  if (context != nullptr) return context::ReadOwnContext(*context, out);
+  *out = {};
+  return context::ReadStatus::kOk;
 }
 
 void OnSignal(int) {
@@ -50,10 +51,16 @@ void OnSignal(int) {
     const uint64_t completed = self->progress.completed.load(std::memory_order_relaxed);
     const uint64_t started = self->progress.started.load(std::memory_order_relaxed);
     spanprof_context seen = {};
-    if (ReadHere(*self, &seen)) {
-      self->tally.Add(Judge(FromContext(seen), self->writer->key(), completed, started));
-    } else {
-      self->tally.refused.fetch_add(1, std::memory_order_relaxed);
+    switch (ReadHere(*self, &seen)) {
+      case context::ReadStatus::kOk:
+        self->tally.Add(Judge(FromContext(seen), self->writer->key(), completed, started));
+        break;
+      case context::ReadStatus::kTorn:
+        // Found by the checksum, behind which the order of the stores should stand.
+        self->tally.Add(Verdict::kTorn);
+        break;
+      default:
+        self->tally.refused.fetch_add(1, std::memory_order_relaxed);
     }
   }
   errno = saved_errno;

@@ -163,10 +163,13 @@ struct OpenWrite {
 
 inline OpenWrite BeginWrite(ThreadContext& context, uint32_t attention) {
   OpenWrite write = {nullptr, 0, (attention & kAttentionTrace) != 0};
+  // The mark first: where the checksum is 0, it is this write's (or that of a handler's write which
+  // came between these two stores and is over, which only a second handler could mistake).
+  context.mark.store(StackPointer(), std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   context.record.checksum.store(0, std::memory_order_relaxed);
   // Pairs with the handler's fence after its load of the checksum.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  context.mark.store(StackPointer(), std::memory_order_relaxed);
   if ((attention & kAttentionOutside) != 0) {
     write.slot = context.slot.load(std::memory_order_relaxed);
     // Advanced here and not at the end: behind the checksum's store a handler may write again, and

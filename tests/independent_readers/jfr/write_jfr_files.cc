@@ -56,7 +56,7 @@ json ExpectedSample(const profile::Profile& p, const profile::Sample& sample) {
 // Names that are not ASCII, attributes that are called like fields, an unfriendly file name.
 profile::Profile MakeUnicodeProfile() {
   profile::Profile p;
-  p.start_time_ns = 1'700'000'000'000'000'000;
+  p.start_time_ns = 1'790'000'100'000'000'000;
   p.attribute_names = {"endpoint", "käse.größe", "state", "名前"};
   const profile::MappingId mapping = p.AddMapping({.path = p.Intern("/tmp/ü ☕/bibliothek.so")});
   const profile::FunctionId function = p.AddFunction({.name = p.Intern("größe::💡<日本>()")});
