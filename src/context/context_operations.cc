@@ -11,7 +11,6 @@
 
 namespace spanprof::context {
 
-using internal::kAttentionOutside;
 using internal::kAttentionTrace;
 using internal::ThreadContext;
 
@@ -37,9 +36,10 @@ class Core::TimedWrite {
 
 namespace {
 
-uint32_t AttentionFor(const ThreadContext& context, bool has_trace) {
-  const uint32_t attention = context.attention.load(std::memory_order_relaxed) & ~kAttentionTrace;
-  return has_trace ? attention | kAttentionTrace : attention;
+// The write will leave a context with a trace, or one without.
+void SetHasTrace(internal::OpenWrite& write, bool has_trace) {
+  write.attention =
+      has_trace ? write.attention | kAttentionTrace : write.attention & ~kAttentionTrace;
 }
 
 uint64_t SpanId(const ThreadContext& context) {
@@ -65,10 +65,10 @@ void Core::SetTrace(uint64_t trace_id_high, uint64_t trace_id_low, uint64_t span
   ThreadContext* context = CurrentThread(internal::StackPointer());
   if (context == nullptr) return;
   const TimedWrite timed(*this, *context);
-  const uint32_t attention = AttentionFor(*context, (trace_id_high | trace_id_low) != 0);
-  const internal::OpenWrite write = BeginWrite(*context, attention);
+  internal::OpenWrite write = BeginWrite(*context);
+  SetHasTrace(write, (trace_id_high | trace_id_low) != 0);
   WriteIds(*context, write, span_id, root_span_id);
-  WriteTrace(*context, write, attention, trace_id_high, trace_id_low, 0);
+  WriteTrace(*context, write, trace_id_high, trace_id_low, 0);
   FinishWrite(*context, write, span_id, root_span_id);
 }
 
@@ -89,22 +89,21 @@ int Core::SetTagId(unsigned slot, uint32_t id) {
   ThreadContext* context = CurrentThread(internal::StackPointer());
   if (context == nullptr) return -EBUSY;
   const TimedWrite timed(*this, *context);
-  const uint32_t attention = context->attention.load(std::memory_order_relaxed);
-  const internal::OpenWrite write = BeginWrite(*context, attention);
+  const internal::OpenWrite write = BeginWrite(*context);
   internal::StoreTag(context->record, slot, id);
-  if ((attention & kAttentionOutside) != 0) WriteTagAttributes(*context, dictionary_);
+  if (write.slot != nullptr) WriteTagAttributes(*context, dictionary_);
   FinishWrite(*context, write, SpanId(*context), RootSpanId(*context));
   return 0;
 }
 
 void Core::WriteAll(ThreadContext& context, const spanprof_context& next) {
+  internal::OpenWrite write = BeginWrite(context);
+  const bool had_trace = (write.attention & kAttentionTrace) != 0;
   const bool has_trace = (next.trace_id_high | next.trace_id_low) != 0 || next.trace_flags != 0;
-  const uint32_t previous = context.attention.load(std::memory_order_relaxed);
-  const uint32_t attention = AttentionFor(context, has_trace);
-  const internal::OpenWrite write = BeginWrite(context, attention);
+  SetHasTrace(write, has_trace);
   WriteIds(context, write, next.span_id, next.root_span_id);
-  if (((previous | attention) & kAttentionTrace) != 0) {
-    WriteTrace(context, write, attention, next.trace_id_high, next.trace_id_low, next.trace_flags);
+  if (had_trace || has_trace) {
+    WriteTrace(context, write, next.trace_id_high, next.trace_id_low, next.trace_flags);
   }
   uint64_t changed = 0;
   for (unsigned i = 0; i < internal::kTagCount / 2; ++i) {
@@ -113,9 +112,7 @@ void Core::WriteAll(ThreadContext& context, const spanprof_context& next) {
     changed |= context.record.tag_pairs[i].load(std::memory_order_relaxed) ^ pair;
     context.record.tag_pairs[i].store(pair, std::memory_order_relaxed);
   }
-  if (changed != 0 && (attention & kAttentionOutside) != 0) {
-    WriteTagAttributes(context, dictionary_);
-  }
+  if (changed != 0 && write.slot != nullptr) WriteTagAttributes(context, dictionary_);
   FinishWrite(context, write, next.span_id, next.root_span_id);
 }
 

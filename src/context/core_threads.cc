@@ -27,6 +27,15 @@ constexpr uint32_t kBecomingThisProcess = 0xFFFFFFFF;
 // the registers in between (at least 1144 bytes on x86-64, 4 KiB on arm64).
 constexpr uintptr_t kSmallestSignalFrame = 1024;
 
+// Behind the stack of every thread but the first.
+uintptr_t ThreadDescriptor() {
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__))
+  return reinterpret_cast<uintptr_t>(__builtin_thread_pointer());
+#else
+  return 0;
+#endif
+}
+
 // Whether the write that holds the object can never go on: a signal handler that interrupted it
 // left by longjmp. Called by a thread that found its own object busy, so either we are inside a
 // handler that runs on top of the writer, or the writer's frame is gone.
@@ -40,7 +49,12 @@ bool WriteWasAbandoned(const ThreadContext& context, uintptr_t stack_pointer) {
   const uintptr_t low = reinterpret_cast<uintptr_t>(alternate.ss_sp);
   const bool writer_was_on_alternate =
       (alternate.ss_flags & SS_DISABLE) == 0 && writer >= low && writer < low + alternate.ss_size;
-  return writer_was_on_alternate || stack_pointer + kSmallestSignalFrame > writer;
+  if (writer_was_on_alternate) return true;
+  // With SS_AUTODISARM a handler sees no alternate stack while it runs on one. Such a stack may lie
+  // above the thread's own, which ends where the thread's descriptor begins.
+  const uintptr_t descriptor = ThreadDescriptor();
+  if (writer < descriptor && stack_pointer > descriptor) return false;
+  return stack_pointer + kSmallestSignalFrame > writer;
 }
 
 void MakeWritable(ThreadContext& context) {

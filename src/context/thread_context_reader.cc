@@ -29,11 +29,14 @@ ReadStatus ReadOwnContext(ThreadContext& context, spanprof_context* out) {
   const char own_frame = 0;
   const uintptr_t mark = reinterpret_cast<uintptr_t>(&own_frame) | 1;
   for (int i = 0; i < kTries; ++i) {
-    const uint64_t checksum = context.record.checksum.load(std::memory_order_relaxed);
-    if (checksum == 0) return ReadStatus::kInProgress;
+    // First a look, and only then the mark: that of a write which we interrupted must stay.
+    if (context.record.checksum.load(std::memory_order_relaxed) == 0) {
+      return ReadStatus::kInProgress;
+    }
     context.mark.store(mark, std::memory_order_relaxed);
     // Pairs with the writer's fences: a handler that sees a checksum sees its fields.
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    const uint64_t checksum = context.record.checksum.load(std::memory_order_relaxed);
     CopyFields(context, out);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // A handler that interrupted us may have written: then the copy is of two contexts.

@@ -50,9 +50,9 @@ void WriteTags(ThreadContext& context, uint64_t n) {
 void WriteByLibrary(Arena& arena, uint64_t n, bool tags_outside) {
   ThreadContext& context = arena.context;
   const Fields fields = FullFields(kKey, n);
-  const internal::OpenWrite write = internal::BeginWrite(context, kAttention);
+  const internal::OpenWrite write = internal::BeginWrite(context);
   internal::WriteIds(context, write, fields.span_id, fields.root_span_id);
-  internal::WriteTrace(context, write, kAttention, fields.trace_id_high, fields.trace_id_low,
+  internal::WriteTrace(context, write, fields.trace_id_high, fields.trace_id_low,
                        fields.trace_flags);
   if (!tags_outside) WriteTags(context, n);
   internal::FinishWrite(context, write, fields.span_id, fields.root_span_id);
@@ -77,6 +77,7 @@ void WriteByOriginal(Arena& arena, uint64_t n) {
 }
 
 void WriteUntilStopped(Arena& arena, Protocol protocol) {
+  arena.context.attention.store(kAttention, std::memory_order_relaxed);
   arena.context.slot.store(&arena.slot, std::memory_order_relaxed);
   arena.slot.word.store(uint64_t{kOwner} << 8, std::memory_order_relaxed);
   arena.context.slot_word.store(uint64_t{kOwner} << 8, std::memory_order_relaxed);

@@ -154,15 +154,16 @@ inline bool IsWritable(const ThreadContext& context) {
   return context.record.checksum.load(std::memory_order_relaxed) != 0;
 }
 
-// A write that was begun. The slot is null when nothing is published outside.
+// A write that was begun.
 struct OpenWrite {
-  Slot* slot;
+  Slot* slot;          // null when nothing is published outside
   uint64_t idle_word;  // the slot's word when the write is finished
-  bool has_trace;
+  uint32_t attention;  // of the context that is being written: kAttentionTrace follows the new one
 };
 
-inline OpenWrite BeginWrite(ThreadContext& context, uint32_t attention) {
-  OpenWrite write = {nullptr, 0, (attention & kAttentionTrace) != 0};
+// Everything that a write goes by is loaded in here or later: before the checksum is 0, a handler
+// may still write, and change it.
+inline OpenWrite BeginWrite(ThreadContext& context) {
   // The mark first: where the checksum is 0, it is this write's (or that of a handler's write which
   // came between these two stores and is over, which only a second handler could mistake).
   context.mark.store(StackPointer(), std::memory_order_relaxed);
@@ -170,10 +171,11 @@ inline OpenWrite BeginWrite(ThreadContext& context, uint32_t attention) {
   context.record.checksum.store(0, std::memory_order_relaxed);
   // Pairs with the handler's fence after its load of the checksum.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if ((attention & kAttentionOutside) != 0) {
+  OpenWrite write = {nullptr, 0, context.attention.load(std::memory_order_relaxed)};
+  if ((write.attention & kAttentionOutside) != 0) {
     write.slot = context.slot.load(std::memory_order_relaxed);
     // Advanced here and not at the end: behind the checksum's store a handler may write again, and
-    // must not use the same number. Only now, with the checksum 0, is it certain that none has.
+    // must not use the same number.
     const uint64_t word = context.slot_word.load(std::memory_order_relaxed);
     write.idle_word = word + kSlotFinishWrite;
     context.slot_word.store(write.idle_word, std::memory_order_relaxed);
@@ -192,8 +194,7 @@ inline void FinishWrite(ThreadContext& context, const OpenWrite& write, uint64_t
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (write.slot != nullptr) {
     const uint32_t size = context.otel_attributes_size.load(std::memory_order_relaxed);
-    const uint32_t flags =
-        write.has_trace ? context.trace_flags.load(std::memory_order_relaxed) & 0xFF : 0;
+    const uint32_t flags = context.trace_flags.load(std::memory_order_relaxed) & 0xFF;
     // Without branches: this is the hottest code of the library, and a mispredicted branch costs
     // more than all of it.
     const uint32_t has_tags = size > kLocalRootEntryBytes ? 1 : 0;
@@ -209,26 +210,27 @@ inline void FinishWrite(ThreadContext& context, const OpenWrite& write, uint64_t
   if (write.slot != nullptr) write.slot->word.store(write.idle_word, std::memory_order_release);
 }
 
-// Ids of a context without a trace id: the slot's trace_id_low then carries the local root.
+// Without a trace id the slot's trace_id_low carries the local root.
 inline void WriteIds(ThreadContext& context, const OpenWrite& write, uint64_t span_id,
                      uint64_t root_span_id) {
   context.record.span_id.store(span_id, std::memory_order_relaxed);
   context.record.root_span_id.store(root_span_id, std::memory_order_relaxed);
   if (write.slot == nullptr) return;
   write.slot->span_id.store(span_id, std::memory_order_relaxed);
-  if (!write.has_trace) write.slot->trace_id_low.store(root_span_id, std::memory_order_relaxed);
+  if ((write.attention & kAttentionTrace) == 0) {
+    write.slot->trace_id_low.store(root_span_id, std::memory_order_relaxed);
+  }
   StoreBigEndian64(context.otel_record + kOtelSpanIdOffset, span_id);
   StoreHex64(context.otel_record + kOtelAttributesOffset + 2, root_span_id, context.hex_constants);
 }
 
-// Call after WriteIds. `attention` has kAttentionTrace if any of the three is not 0, and is what
-// the write was begun with.
-inline void WriteTrace(ThreadContext& context, const OpenWrite& write, uint32_t attention,
-                       uint64_t trace_id_high, uint64_t trace_id_low, uint32_t trace_flags) {
+// Call after WriteIds, with kAttentionTrace in the write's attention if any of the three is not 0.
+inline void WriteTrace(ThreadContext& context, const OpenWrite& write, uint64_t trace_id_high,
+                       uint64_t trace_id_low, uint32_t trace_flags) {
   context.trace_id_high.store(trace_id_high, std::memory_order_relaxed);
   context.trace_id_low.store(trace_id_low, std::memory_order_relaxed);
   context.trace_flags.store(trace_flags, std::memory_order_relaxed);
-  context.attention.store(attention, std::memory_order_relaxed);
+  context.attention.store(write.attention, std::memory_order_relaxed);
   if (write.slot == nullptr) return;
   StoreBigEndian64(context.otel_record + kOtelTraceIdOffset, trace_id_high);
   StoreBigEndian64(context.otel_record + kOtelTraceIdOffset + 8, trace_id_low);
@@ -239,15 +241,22 @@ inline void WriteTrace(ThreadContext& context, const OpenWrite& write, uint32_t 
       std::memory_order_relaxed);
 }
 
-// The two calls that tracers make most, for the usual case. False: nothing was done, and the
+// The two calls that tracers make most, for the usual case. False: nothing was changed, and the
 // library has to look at it (the thread is not attached, a trace id has to be taken away, a write
 // is interrupted, latencies are measured).
 inline bool TrySet(ThreadContext& context, uint64_t span_id, uint64_t root_span_id) {
-  const uint32_t attention = context.attention.load(std::memory_order_relaxed);
-  const int unusual = static_cast<int>(!IsWritable(context)) |
-                      static_cast<int>((attention & ~kAttentionOutside) != 0);
+  constexpr uint32_t kUnusual = kAttentionTrace | kAttentionTimed;
+  const int unusual =
+      static_cast<int>(!IsWritable(context)) |
+      static_cast<int>((context.attention.load(std::memory_order_relaxed) & kUnusual) != 0);
   if (__builtin_expect(unusual, 0) != 0) return false;
-  const OpenWrite write = BeginWrite(context, attention);
+  const OpenWrite write = BeginWrite(context);
+  if (__builtin_expect((write.attention & kUnusual) != 0, 0)) {
+    // A handler set a trace id since we looked: leave all as it is.
+    FinishWrite(context, write, context.record.span_id.load(std::memory_order_relaxed),
+                context.record.root_span_id.load(std::memory_order_relaxed));
+    return false;
+  }
   WriteIds(context, write, span_id, root_span_id);
   FinishWrite(context, write, span_id, root_span_id);
   return true;
@@ -255,14 +264,15 @@ inline bool TrySet(ThreadContext& context, uint64_t span_id, uint64_t root_span_
 
 inline bool TrySetTrace(ThreadContext& context, uint64_t trace_id_high, uint64_t trace_id_low,
                         uint64_t span_id, uint64_t root_span_id) {
-  const uint32_t attention = context.attention.load(std::memory_order_relaxed) | kAttentionTrace;
-  const int unusual = static_cast<int>(!IsWritable(context)) |
-                      static_cast<int>((attention & kAttentionTimed) != 0) |
-                      static_cast<int>((trace_id_high | trace_id_low) == 0);
+  const int unusual =
+      static_cast<int>(!IsWritable(context)) |
+      static_cast<int>((context.attention.load(std::memory_order_relaxed) & kAttentionTimed) != 0) |
+      static_cast<int>((trace_id_high | trace_id_low) == 0);
   if (__builtin_expect(unusual, 0) != 0) return false;
-  const OpenWrite write = BeginWrite(context, attention);
+  OpenWrite write = BeginWrite(context);
+  write.attention |= kAttentionTrace;
   WriteIds(context, write, span_id, root_span_id);
-  WriteTrace(context, write, attention, trace_id_high, trace_id_low, 0);
+  WriteTrace(context, write, trace_id_high, trace_id_low, 0);
   FinishWrite(context, write, span_id, root_span_id);
   return true;
 }

@@ -37,7 +37,11 @@ public final class Reader {
         RecordedThread thread = event.getThread(sampled ? "sampledThread" : "eventThread");
         parts.add("\"thread\":" + (thread == null ? "null" : quote(thread.getOSName())));
         parts.add("\"tid\":" + (thread == null ? 0 : thread.getOSThreadId()));
-        if (sampled) {
+        if (sampled && event.hasField("folded")) {
+            parts.add("\"count\":" + event.getLong("weight"));
+            parts.add("\"value\":" + event.getDuration("value").toNanos());
+            parts.add("\"folded\":" + event.getBoolean("folded"));
+        } else if (sampled) {
             RecordedObject value = event.getValue("value");
             parts.add("\"count\":" + event.getLong("weight"));
             parts.add("\"value\":" + value.getLong("nanoseconds"));

@@ -106,10 +106,12 @@ bool WriteFiles(const std::string& path, const std::vector<profile::Profile>& pr
 
 bool WriteAll(const std::string& directory) {
   std::vector<profile::Profile> many;
-  // Chunks whose keys mean something else in each.
+  // Chunks whose keys mean something else in each. Mission Control reads one chunk of each start.
   for (unsigned i = 0; i < 5; ++i) {
     many.push_back(MakeLargeProfile({.samples = 50 + 20 * i, .threads = 1 + i, .stacks = 10 + i}));
+    many.back().start_time_ns += uint64_t{i} * 1'000;
     many.push_back(MakeSmallProfile());
+    many.back().start_time_ns += uint64_t{i} * 1'000;
   }
   const auto one = [](profile::Profile p) {
     std::vector<profile::Profile> profiles;
