@@ -130,13 +130,21 @@ void WriteText(const OptionSpec&, const Options& options, std::vector<std::strin
   values.push_back(EscapeOption(*member, OptionPosition::kWholeValue));
 }
 
+// A URL, with otlp+ or pprof+ before it to say what is posted there; or `otlp`, which leaves the
+// address to OpenTelemetry's variables.
 Result<void> ParseUrl(const OptionSpec& spec, std::string_view value, Options& options) {
   Result<std::string> plain = UnescapeValue(spec, value);
   if (!plain) return tl::make_unexpected(plain.error());
   if (plain->size() > spec.max) {
     return Refuse(spec, *plain, " is longer than " + std::to_string(spec.max) + " bytes");
   }
-  if (const Result<HttpUrl> url = ParseHttpUrl(*plain); !url) {
+  std::string_view address = *plain;
+  for (const std::string_view prefix : {"otlp+", "pprof+"}) {
+    if (!address.starts_with(prefix)) continue;
+    address.remove_prefix(prefix.size());
+    break;
+  }
+  if (const Result<HttpUrl> url = ParseHttpUrl(address); !url && *plain != "otlp") {
     return Fail(url.error().code, Seen(spec, *plain) + " " + url.error().message, url.error().hint);
   }
   options.to = *std::move(plain);
@@ -306,7 +314,9 @@ constexpr std::array kTable = {
                .example = "profile.jfr",
                .max = kMaxTextBytes,
                .accepts = "a path",
-               .meaning = "Write the profile to this file"},
+               .meaning =
+                   "Write the profile to this file; %t in its name is the time, %p the process "
+                   "id, %n a counter"},
     OptionSpec{.name = "format",
                .kind = OptionKind::kChoice,
                .parse = ParseFormat,
@@ -333,8 +343,10 @@ constexpr std::array kTable = {
                .write = WriteText<&Options::to>,
                .example = "http://localhost:4318",
                .max = kMaxTextBytes,
-               .accepts = "an http or https URL",
-               .meaning = "Post profiles to this address"},
+               .accepts = "an http or https URL, with otlp+ or pprof+ before it; or otlp",
+               .meaning =
+                   "Post profiles to this address, as OTLP unless it begins with pprof+; otlp "
+                   "alone: to OTEL_EXPORTER_OTLP_ENDPOINT"},
     OptionSpec{.name = "every",
                .kind = OptionKind::kDuration,
                .parse = ParseNumber<&Options::every>,

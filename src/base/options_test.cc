@@ -283,6 +283,12 @@ TEST(Options, TheJfrFlagIsAFormat) {
 TEST(Options, To) {
   EXPECT_EQ(Parsed("to=http://localhost:4318/v1?a=b").to, "http://localhost:4318/v1?a=b");
   EXPECT_EQ(Parsed("to=https://[::1]").to, "https://[::1]");
+  EXPECT_EQ(Parsed("to=otlp+http://h:4318").to, "otlp+http://h:4318");
+  EXPECT_EQ(Parsed("to=pprof+https://h/a").to, "pprof+https://h/a");
+  EXPECT_EQ(Parsed("to=otlp").to, "otlp");
+  EXPECT_EQ(Message("to=pprof"), "to='pprof' does not begin with http:// or https://");
+  EXPECT_EQ(Message("to=otlp+pprof+http://h"),
+            "to='otlp+pprof+http://h' does not begin with http:// or https://");
   EXPECT_EQ(Message("to=localhost:4318"),
             "to='localhost:4318' does not begin with http:// or https://");
   EXPECT_EQ(Message("to=http://h:99999"),

@@ -26,10 +26,14 @@ Protobuf DetectProtobuf(std::string_view bytes) {
     protozero::pbf_reader top(bytes.data(), bytes.size());
     while (top.next()) {
       if (top.tag() > 15) return Protobuf::kNeither;
-      if (top.tag() > 2) return Protobuf::kPprof;
+      if (top.tag() > 2) {
+        top.skip();  // which fails if this is not protobuf at all
+        return Protobuf::kPprof;
+      }
       if (top.wire_type() != protozero::pbf_wire_type::length_delimited) return Protobuf::kNeither;
+      const bool is_first_field = top.tag() == 1;  // reading forgets the tag
       protozero::pbf_reader message = top.get_message();
-      if (top.tag() != 1 || !message.next()) continue;
+      if (!is_first_field || !message.next()) continue;
       const bool is_number = message.wire_type() == protozero::pbf_wire_type::varint;
       if (is_number && message.tag() <= 2) return Protobuf::kPprof;
       if (is_number || message.tag() > 3) return Protobuf::kNeither;

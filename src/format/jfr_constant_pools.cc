@@ -20,12 +20,6 @@ bool HasValueInPool(const profile::Sample& sample) {
 
 }  // namespace
 
-uint64_t HashBytes(std::string_view bytes, uint64_t seed) {
-  uint64_t hash = seed ^ 0xcbf2'9ce4'8422'2325u;
-  for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100'0000'01b3u;
-  return hash;
-}
-
 ConstantPoolWriter::ConstantPoolWriter(const profile::Profile& profile, JfrContext context)
     : profile_(profile), attribute_count_(AttributeCount(profile)), frames_(profile) {
   using profile::Sample;
@@ -45,7 +39,7 @@ ConstantPoolWriter::ConstantPoolWriter(const profile::Profile& profile, JfrConte
     WriteContext(profile.contexts()[id], context_pool_.entries);
   }
   std::sort(roots_.begin(), roots_.end());
-  AddValues();
+  if (context == JfrContext::kPool) AddValues();
 }
 
 // Counts the uses of each number that samples have; the most used gets key 1. 0 stays 0.
@@ -141,13 +135,7 @@ std::array<const PoolBytes*, kPoolCount> ConstantPoolWriter::pools() const {
       &frames_.mappings(), &frames_.frames()};
 }
 
-uint64_t ConstantPoolWriter::Hash(uint64_t seed) const {
-  for (const PoolBytes* pool : pools()) seed = HashBytes(pool->entries.bytes(), seed);
-  return seed;
-}
-
-void ConstantPoolWriter::WriteCheckpoint(uint64_t pool_id_base, uint64_t start_ticks,
-                                         Output& out) const {
+void ConstantPoolWriter::WriteCheckpoint(uint64_t start_ticks, Output& out) const {
   const auto all = pools();
   Output body;
   body.Varint(kCheckpointEventId);
@@ -159,7 +147,7 @@ void ConstantPoolWriter::WriteCheckpoint(uint64_t pool_id_base, uint64_t start_t
       std::count_if(all.begin(), all.end(), [](const PoolBytes* p) { return p->count != 0; })));
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i]->count == 0) continue;
-    body.Varint(pool_id_base + i);
+    body.Varint(IdOf(static_cast<Pool>(i)));
     body.Varint(all[i]->count);
     body.Append(all[i]->entries.bytes());
   }

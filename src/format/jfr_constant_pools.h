@@ -36,10 +36,8 @@ class ConstantPoolWriter {
   // The fields of spanprof.Context, for the pool or in the event itself.
   void WriteContext(const profile::Context& context, Output& out);
 
-  // A hash of all entries.
-  uint64_t Hash(uint64_t seed) const;
   // Writes the checkpoint event. Pools without entries are left out: the JDK refuses them.
-  void WriteCheckpoint(uint64_t pool_id_base, uint64_t start_ticks, Output& out) const;
+  void WriteCheckpoint(uint64_t start_ticks, Output& out) const;
 
  private:
   struct Keys {
@@ -68,10 +66,7 @@ class ConstantPoolWriter {
   PoolBytes thread_pool_;
   PoolBytes state_pool_;
   PoolBytes context_pool_;
-  PoolBytes value_pool_;
+  PoolBytes value_pool_{.first_key = kFirstValueKey};
 };
-
-// FNV-1a.
-uint64_t HashBytes(std::string_view bytes, uint64_t seed);
 
 }  // namespace spanprof::format::jfr

@@ -71,13 +71,9 @@ Result<void> Append(int fd, uint64_t end, std::string_view bytes, const std::str
   return written;
 }
 
-Result<void> CheckChunk(std::string_view chunk) {
-  const Result<jfr::ChunkHeader> header = jfr::ReadChunkHeader(chunk, 0);
-  if (!header) return tl::make_unexpected(header.error());
-  if (!jfr::IsComplete(*header, chunk.size()) || header->size != chunk.size()) {
-    return Fail(EINVAL, std::to_string(chunk.size()) + " bytes are not one complete JFR chunk");
-  }
-  return {};
+Result<void> CheckComplete(std::string_view bytes) {
+  if (!bytes.empty() && CompleteJfrPrefix(bytes) == bytes.size()) return {};
+  return Fail(EINVAL, std::to_string(bytes.size()) + " bytes are not a complete JFR chunk");
 }
 
 // What of the chunks of a part file is not in the named file, whose complete chunks are its first
@@ -196,7 +192,7 @@ Result<void> JfrFile::CreatePartFile() {
 
 Result<void> JfrFile::AppendPart(std::string_view chunk) {
   if (Result<void> owner = CheckOwner(); !owner) return owner;
-  if (Result<void> checked = CheckChunk(chunk); !checked) return checked;
+  if (Result<void> checked = CheckComplete(chunk); !checked) return checked;
   if (Result<void> created = CreatePartFile(); !created) return created;
   const std::string marked = jfr::MarkAsPart(chunk, finished_bytes_);
   Result<void> written = Append(part_.get(), part_bytes_, marked, JfrPartPath(path_));
@@ -206,7 +202,7 @@ Result<void> JfrFile::AppendPart(std::string_view chunk) {
 
 Result<void> JfrFile::FinishChunk(std::string_view chunk) {
   if (Result<void> owner = CheckOwner(); !owner) return owner;
-  if (Result<void> checked = CheckChunk(chunk); !checked) return checked;
+  if (Result<void> checked = CheckComplete(chunk); !checked) return checked;
   if (Result<void> done = Append(file_.get(), finished_bytes_, chunk, path_); !done) return done;
   finished_bytes_ += chunk.size();
   if (part_.get() < 0) return {};

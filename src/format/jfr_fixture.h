@@ -17,7 +17,7 @@ namespace spanprof::format {
 inline profile::Profile MakeSmallProfile() {
   using namespace profile;  // NOLINT(google-build-using-namespace)
   Profile p;
-  p.start_time_ns = 1'700'000'000'000'000'000;
+  p.start_time_ns = 1'790'000'100'000'000'000;
   p.duration_ns = 10'000'000'000;
   p.resource = {{"service.name", "shop"}, {"process.pid", "4711"}};
   p.attribute_names = {"http.route", "tenant"};
@@ -128,6 +128,7 @@ struct LargeProfileShape {
   unsigned stacks = 500;
   unsigned samples_per_span = 4;
   uint64_t period_ns = 10'000'000;
+  uint64_t start_time_ns = 1'790'000'000'000'000'000;  // September 2026
   uint64_t duration_ns = 60'000'000'000;
 };
 
@@ -136,7 +137,7 @@ struct LargeProfileShape {
 inline profile::Profile MakeLargeProfile(const LargeProfileShape& shape = {}) {
   using namespace profile;  // NOLINT(google-build-using-namespace)
   Profile p(size_t{1} << 30);
-  p.start_time_ns = 1'700'000'000'000'000'000;
+  p.start_time_ns = shape.start_time_ns;
   p.duration_ns = shape.duration_ns;
   p.attribute_names = {"http.route", "tenant"};
   p.periods[0] = {.requested_ns = shape.period_ns, .actual_ns = shape.period_ns};

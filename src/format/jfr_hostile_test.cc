@@ -66,7 +66,9 @@ class Seconds {
 
 TEST(JfrHostileTest, AFileThatIsCutAnywhereIsAnError) {
   const std::string bytes = WriteJfr(MakeSmallProfile(), {}).value();
+  const size_t separator = jfr::ReadChunkHeader(bytes, 0)->size;
   for (size_t size = 0; size < bytes.size(); ++size) {
+    if (size == separator) continue;  // the one place where a cut is none
     const Result<profile::Profile> read = ReadJfr(std::string_view(bytes).substr(0, size), {});
     ASSERT_FALSE(read.has_value()) << size;
     EXPECT_EQ(read.error().code, EBADMSG) << size;

@@ -8,7 +8,7 @@ namespace spanprof::format::jfr {
 
 std::string MarkAsPart(std::string_view chunk, uint64_t finished_bytes) {
   const Result<ChunkHeader> header = ReadChunkHeader(chunk, 0);
-  if (!header) return std::string(chunk);
+  if (!header || !IsComplete(*header, chunk.size())) return std::string(chunk);
   Output body;
   body.Varint(kPartId);
   body.Varint(header->start_ticks);
@@ -19,8 +19,8 @@ std::string MarkAsPart(std::string_view chunk, uint64_t finished_bytes) {
   size.BigEndian(header->size + mark.size(), sizeof(uint64_t));
 
   std::string marked(chunk);
+  marked.insert(header->size, mark.bytes());
   marked.replace(ChunkHeader::kChunkSizeOffset, size.size(), size.bytes());
-  marked += mark.bytes();
   return marked;
 }
 

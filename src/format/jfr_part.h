@@ -9,7 +9,7 @@
 
 namespace spanprof::format::jfr {
 
-// `chunk`, one that WriteJfr made, with the mark as its last event.
+// What WriteJfr made, with the mark as the last event of its chunk.
 std::string MarkAsPart(std::string_view chunk, uint64_t finished_bytes);
 
 // The mark of the first chunk in `bytes`, which are chunks of a part file.

@@ -1,7 +1,7 @@
 #pragma once
 
-// A constant pool while it is written: entries in the order of their keys, which count from 1.
-// Key 0 means "none" and has no entry.
+// A constant pool while it is written: entries in the order of their keys, which count from 1 or
+// more. Key 0 means "none" and has no entry.
 
 #include <cstdint>
 #include <functional>
@@ -14,13 +14,15 @@
 namespace spanprof::format::jfr {
 
 struct PoolBytes {
+  uint64_t first_key = 1;
   uint64_t count = 0;
-  Output entries;
+  Output entries = {};
 
   // Begins the next entry: the caller writes its fields into `entries`. Returns the key.
   uint64_t Begin() {
-    entries.Varint(++count);
-    return count;
+    const uint64_t key = first_key + count++;
+    entries.Varint(key);
+    return key;
   }
 };
 

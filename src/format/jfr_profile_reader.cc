@@ -21,6 +21,8 @@ constexpr size_t kMaxThreadName = 4096;
 constexpr size_t kTraceIdSize = 32;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
+constexpr std::string_view kCpuTimeSampleName = "jdk.CPUTimeSample";
+
 // The events that are samples: ours and the JDK's, async-profiler's and Datadog's.
 struct SampleEvent {
   std::string_view name;
@@ -31,7 +33,7 @@ constexpr std::array kSampleEvents = {
     SampleEvent{kWallSampleName, SampleKind::kWall},
     SampleEvent{kAllocationSampleName, SampleKind::kAllocation},
     SampleEvent{kLockName, SampleKind::kLock},
-    SampleEvent{"jdk.CPUTimeSample", SampleKind::kCpu},
+    SampleEvent{kCpuTimeSampleName, SampleKind::kCpu},
     SampleEvent{"jdk.ObjectAllocationInNewTLAB", SampleKind::kAllocation},
     SampleEvent{"jdk.ObjectAllocationOutsideTLAB", SampleKind::kAllocation},
     SampleEvent{"profiler.WallClockSample", SampleKind::kWall},
@@ -123,7 +125,9 @@ void ProfileReader::TakeAttributeNames() {
 
 bool ProfileReader::ReadFact(const EventSpan& event) {
   const std::optional<uint32_t> type = contents_.metadata().FindId(event.type);
-  if (!type || roles_[*type].fact == Role::Fact::kNone) return true;
+  if (!type) return true;
+  if (contents_.metadata().types()[*type].name == kCpuTimeSampleName) has_cpu_time_samples_ = true;
+  if (roles_[*type].fact == Role::Fact::kNone) return true;
   if (!contents_.Read(*type, event.fields, event.end, record_)) return false;
   switch (roles_[*type].fact) {
     case Role::Fact::kCounter:
@@ -190,6 +194,9 @@ void ProfileReader::ReadSetting(const Record& record) {
 bool ProfileReader::ReadSample(const EventSpan& event) {
   const std::optional<uint32_t> type = contents_.metadata().FindId(event.type);
   if (!type || !roles_[*type].sample) return true;
+  if (has_cpu_time_samples_ && contents_.metadata().types()[*type].name == kExecutionSampleName) {
+    return true;
+  }
   if (!contents_.Read(*type, event.fields, event.end, record_)) return false;
   profile::Sample sample;
   sample.kind = *roles_[*type].sample;
@@ -229,8 +236,12 @@ void ProfileReader::ReadCountAndValue(const Record& record, profile::Sample& sam
     if (const FieldValue* span = record.Find(name)) sample.value = Nanoseconds(*span);
   }
   const FieldValue* value = record.Find("value");
-  const std::optional<size_t> constant =
-      value == nullptr ? std::nullopt : contents_.FindConstant(*value);
+  if (value == nullptr) return;
+  if (!value->field->pooled) {
+    sample.value = value->number;
+    return;
+  }
+  const std::optional<size_t> constant = contents_.FindConstant(*value);
   if (constant && contents_.ReadConstant(*constant, value_record_)) {
     sample.value = value_record_.Number("nanoseconds", 0);
     sample.folded = value_record_.Number("folded", 0) != 0;

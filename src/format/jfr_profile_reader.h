@@ -58,6 +58,8 @@ class ProfileReader {
   ConstantMemo memo_;
   StackReader stacks_;
   std::vector<Role> roles_;  // by type
+  // A JDK that measures CPU time has samples of its older sampler besides.
+  bool has_cpu_time_samples_ = false;
   std::vector<std::pair<std::string, uint64_t>> counters_;
   size_t fact_bytes_ = 0;  // of counters_ and Profile::resource
   Record record_;

@@ -1,6 +1,8 @@
 // Files of any number of chunks, ours or another's, as hostile input.
 
+#include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,10 +58,19 @@ Result<ChunkContents> ReadContents(std::string_view bytes, size_t begin, const C
   return ChunkContents(bytes, std::move(*metadata), std::move(*pools));
 }
 
-Result<profile::Profile> ReadChunk(std::string_view bytes, size_t begin, const ChunkHeader& header,
-                                   const ReadLimits& limits) {
+// False for the separators between our chunks.
+bool HasEventTypes(const Metadata& metadata) {
+  return std::any_of(metadata.types().begin(), metadata.types().end(),
+                     [](const Type& type) { return type.super_type == kEventSuperType; });
+}
+
+// Nothing if the chunk is a separator.
+Result<std::optional<profile::Profile>> ReadChunk(std::string_view bytes, size_t begin,
+                                                  const ChunkHeader& header,
+                                                  const ReadLimits& limits) {
   const Result<ChunkContents> contents = ReadContents(bytes, begin, header, limits);
   if (!contents) return tl::make_unexpected(contents.error());
+  if (!HasEventTypes(contents->metadata())) return std::nullopt;
   profile::Profile profile = MakeProfile(limits);
   ProfileReader reader(*contents, header, profile);
   const auto read_all = [&](auto read_one) {
@@ -86,7 +97,7 @@ Result<profile::Profile> ReadChunk(std::string_view bytes, size_t begin, const C
 
 Result<profile::Profile> ReadJfr(std::string_view bytes, const ReadLimits& limits) {
   if (bytes.empty()) return Fail(EBADMSG, "the JFR file is empty");
-  profile::Profile all = jfr::MakeProfile(limits);
+  std::optional<profile::Profile> all;
   for (size_t begin = 0; begin < bytes.size();) {
     const Result<jfr::ChunkHeader> header = jfr::ReadChunkHeader(bytes, begin);
     if (!header) return tl::make_unexpected(header.error());
@@ -97,19 +108,19 @@ Result<profile::Profile> ReadJfr(std::string_view bytes, const ReadLimits& limit
                       std::to_string(bytes.size() - begin) + " there)",
                   "the file was cut while it was written; 'spanprof export' reads what is whole");
     }
-    Result<profile::Profile> chunk = jfr::ReadChunk(bytes, begin, *header, limits);
+    Result<std::optional<profile::Profile>> chunk = jfr::ReadChunk(bytes, begin, *header, limits);
     if (!chunk) return tl::make_unexpected(std::move(chunk.error()));
-    if (begin == 0) {
+    if (!all) {
       all = std::move(*chunk);
-    } else {
-      profile::Merge(all, *chunk);
-      if (all.memory_used() > limits.max_memory) {
+    } else if (*chunk) {
+      profile::Merge(*all, **chunk);
+      if (all->memory_used() > limits.max_memory) {
         return tl::make_unexpected(jfr::TooLarge(limits));
       }
     }
     begin += static_cast<size_t>(header->size);
   }
-  return all;
+  return all ? std::move(*all) : jfr::MakeProfile(limits);
 }
 
 Result<profile::Profile> ReadJfrLenient(std::string_view bytes, const ReadLimits& limits,

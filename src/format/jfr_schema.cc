@@ -42,11 +42,8 @@ std::string FieldNameOf(std::string_view attribute) {
 
 class SchemaMaker {
  public:
-  SchemaMaker(const profile::Profile& profile, JfrContext context, uint64_t pool_id_base)
-      : profile_(profile),
-        context_(context),
-        pool_id_base_(pool_id_base),
-        attribute_count_(AttributeCount(profile)) {}
+  SchemaMaker(const profile::Profile& profile, JfrContext context)
+      : profile_(profile), context_(context), attribute_count_(AttributeCount(profile)) {}
 
   Schema Make() {
     AddPrimitives();
@@ -59,8 +56,6 @@ class SchemaMaker {
   }
 
  private:
-  uint64_t Id(Pool pool) const { return pool_id_base_ + static_cast<uint64_t>(pool); }
-
   Field Boolean(std::string_view name, std::string_view label = {}) const {
     return {.name = name, .label = label, .type_id = kBooleanId};
   }
@@ -71,14 +66,15 @@ class SchemaMaker {
     return {.name = name, .label = label, .type_id = kLongId, .unit = unit};
   }
   Field String(std::string_view name, std::string_view label = {}) const {
-    return {.name = name, .label = label, .type_id = Id(Pool::kString)};
+    return {.name = name, .label = label, .type_id = IdOf(Pool::kString)};
   }
   Field Pooled(std::string_view name, Pool pool, std::string_view label = {}) const {
-    return {.name = name, .label = label, .type_id = Id(pool), .pooled = true};
+    return {.name = name, .label = label, .type_id = IdOf(pool), .pooled = true};
   }
   Field PooledFixed(std::string_view name, uint64_t type, std::string_view label = {}) const {
     return {.name = name, .label = label, .type_id = type, .pooled = true};
   }
+  Field ExtensionSize() const { return Int("extensionSize", "Size of the Fields from Here on"); }
   Field StartTime() const { return Long("startTime", "Start Time", Unit::kTimestampTicks); }
 
   void Add(std::string_view name, uint64_t id, std::vector<Field> fields, bool simple = false) {
@@ -103,7 +99,7 @@ class SchemaMaker {
     Add("boolean", kBooleanId, {});
     Add("int", kIntId, {});
     Add("long", kLongId, {});
-    Add("java.lang.String", Id(Pool::kString), {});
+    Add("java.lang.String", IdOf(Pool::kString), {});
   }
 
   void AddAnnotations() {
@@ -118,25 +114,25 @@ class SchemaMaker {
   }
 
   void AddJdkPools() {
-    Add("jdk.types.Symbol", Id(Pool::kSymbol), {String("string")}, true);
-    Add("java.lang.Class", Id(Pool::kClass),
+    Add("jdk.types.Symbol", IdOf(Pool::kSymbol), {String("string")}, true);
+    Add("java.lang.Class", IdOf(Pool::kClass),
         {PooledFixed("classLoader", kClassLoaderId), Pooled("name", Pool::kSymbol),
          PooledFixed("package", kPackageId), Int("modifiers")});
     Add("jdk.types.ClassLoader", kClassLoaderId,
         {Pooled("type", Pool::kClass), Pooled("name", Pool::kSymbol)});
     Add("jdk.types.Package", kPackageId, {Pooled("name", Pool::kSymbol)});
-    Add("java.lang.Thread", Id(Pool::kThread),
+    Add("java.lang.Thread", IdOf(Pool::kThread),
         {String("osName", "OS Thread Name"), Long("osThreadId", "OS Thread Id"),
          String("javaName", "Java Thread Name"), Long("javaThreadId", "Java Thread Id"),
          PooledFixed("group", kThreadGroupId, "Java Thread Group")});
     Add("jdk.types.ThreadGroup", kThreadGroupId,
         {PooledFixed("parent", kThreadGroupId), String("name")});
-    Add("jdk.types.ThreadState", Id(Pool::kThreadState), {String("name")}, true);
-    Add("jdk.types.FrameType", Id(Pool::kFrameType), {String("description")}, true);
-    Add("jdk.types.Method", Id(Pool::kMethod),
+    Add("jdk.types.ThreadState", IdOf(Pool::kThreadState), {String("name")}, true);
+    Add("jdk.types.FrameType", IdOf(Pool::kFrameType), {String("description")}, true);
+    Add("jdk.types.Method", IdOf(Pool::kMethod),
         {Pooled("type", Pool::kClass), Pooled("name", Pool::kSymbol),
          Pooled("descriptor", Pool::kSymbol), Int("modifiers"), Boolean("hidden")});
-    Add("jdk.types.StackTrace", Id(Pool::kStackTrace),
+    Add("jdk.types.StackTrace", IdOf(Pool::kStackTrace),
         {Boolean("truncated"),
          {.name = "frames", .label = {}, .type_id = kStackFrameId, .array = true}});
     Add("jdk.types.StackFrame", kStackFrameId,
@@ -145,22 +141,22 @@ class SchemaMaker {
   }
 
   void AddOurPools() {
-    Add(kValueName, Id(Pool::kValue),
-        {Long("nanoseconds", "Time", Unit::kTimespanNs), Boolean("folded", "Folded")});
-    Add("spanprof.FrameKind", Id(Pool::kFrameKind), {String("name")}, true);
-    Add(kFunctionName, Id(Pool::kFunction),
+    Add("spanprof.FrameKind", IdOf(Pool::kFrameKind), {String("name")}, true);
+    Add(kFunctionName, IdOf(Pool::kFunction),
         {Pooled("name", Pool::kSymbol), Pooled("systemName", Pool::kSymbol),
          Pooled("file", Pool::kSymbol), Int("startLine")});
-    Add(kMappingName, Id(Pool::kMapping),
+    Add(kMappingName, IdOf(Pool::kMapping),
         {Long("start", {}, Unit::kAddress), Long("end", {}, Unit::kAddress), Long("fileOffset"),
          Pooled("path", Pool::kSymbol), Pooled("buildId", Pool::kSymbol)});
-    Add(kFrameName, Id(Pool::kFrame),
+    Add(kFrameName, IdOf(Pool::kFrame),
         {Pooled("kind", Pool::kFrameKind), Boolean("inlined"), Pooled("mapping", Pool::kMapping),
          Long("address", {}, Unit::kAddress), Pooled("function", Pool::kFunction), Int("column")});
     if (context_ == JfrContext::kPool) {
+      Add(kValueName, IdOf(Pool::kValue),
+          {Long("nanoseconds", "Time", Unit::kTimespanNs), Boolean("folded", "Folded")});
       std::vector<Field> fields;
       AddContextFields(fields);
-      Add(kContextName, Id(Pool::kContext), std::move(fields));
+      Add(kContextName, IdOf(Pool::kContext), std::move(fields));
     }
   }
 
@@ -194,12 +190,17 @@ class SchemaMaker {
   }
 
   void AddSampleEvents() {
-    std::vector<Field> sample = {StartTime(),
-                                 Pooled("sampledThread", Pool::kThread, "Thread"),
+    std::vector<Field> sample = {StartTime(), Pooled("sampledThread", Pool::kThread, "Thread"),
                                  Pooled("stackTrace", Pool::kStackTrace, "Stack Trace"),
                                  Pooled("state", Pool::kThreadState, "Thread State"),
-                                 Long("weight", "Samples"),
-                                 Pooled("value", Pool::kValue, "Value")};
+                                 ExtensionSize()};
+    if (context_ == JfrContext::kPool) {
+      sample.push_back(Pooled("value", Pool::kValue, "Value"));
+    } else {
+      sample.push_back(Boolean("folded", "Folded"));
+      sample.push_back(Long("value", "Value", Unit::kTimespanNs));
+    }
+    sample.push_back(Long("weight", "Samples"));
     AddContextTo(sample);
     AddEvent(kExecutionSampleName, kExecutionSampleId, "Method Profiling Sample", sample,
              "Java Virtual Machine");
@@ -210,9 +211,10 @@ class SchemaMaker {
                                      Pooled("stackTrace", Pool::kStackTrace, "Stack Trace"),
                                      Pooled("objectClass", Pool::kClass, "Object Class"),
                                      Long("weight", "Sample Weight", Unit::kBytes),
+                                     ExtensionSize(),
+                                     Boolean("folded", "Folded"),
                                      Long("samples", "Samples"),
-                                     Pooled("state", Pool::kThreadState, "Thread State"),
-                                     Boolean("folded", "Folded")};
+                                     Pooled("state", Pool::kThreadState, "Thread State")};
     AddContextTo(allocation);
     AddEvent(kAllocationSampleName, kAllocationSampleId, "Object Allocation Sample",
              std::move(allocation), "Java Virtual Machine");
@@ -224,9 +226,10 @@ class SchemaMaker {
                                Pooled("monitorClass", Pool::kClass, "Monitor Class"),
                                Pooled("previousOwner", Pool::kThread, "Previous Monitor Owner"),
                                Long("address", "Monitor Address", Unit::kAddress),
+                               ExtensionSize(),
+                               Boolean("folded", "Folded"),
                                Long("samples", "Samples"),
-                               Pooled("state", Pool::kThreadState, "Thread State"),
-                               Boolean("folded", "Folded")};
+                               Pooled("state", Pool::kThreadState, "Thread State")};
     AddContextTo(lock);
     AddEvent(kLockName, kLockId, "Lock Wait", std::move(lock), "Java Application");
   }
@@ -249,20 +252,11 @@ class SchemaMaker {
 
   const profile::Profile& profile_;
   JfrContext context_;
-  uint64_t pool_id_base_;
   unsigned attribute_count_;
   Schema schema_;
 };
 
 }  // namespace
-
-uint64_t PoolIdBase(uint64_t hash) {
-  constexpr uint64_t kIdsInRange = 16;
-  constexpr uint64_t kFirstRange = 8;  // above all fixed ids
-  constexpr uint64_t kRanges = (uint64_t{1} << 31) / kIdsInRange - kFirstRange;
-  static_assert(kPoolCount <= kIdsInRange);
-  return (kFirstRange + hash % kRanges) * kIdsInRange;
-}
 
 unsigned AttributeCount(const profile::Profile& profile) {
   auto count =
@@ -275,8 +269,8 @@ unsigned AttributeCount(const profile::Profile& profile) {
   return count;
 }
 
-Schema MakeSchema(const profile::Profile& profile, JfrContext context, uint64_t pool_id_base) {
-  return SchemaMaker(profile, context, pool_id_base).Make();
+Schema MakeSchema(const profile::Profile& profile, JfrContext context) {
+  return SchemaMaker(profile, context).Make();
 }
 
 }  // namespace spanprof::format::jfr

@@ -72,11 +72,14 @@ enum class Pool : uint8_t {
 };
 inline constexpr size_t kPoolCount = 14;
 
-// The JDK assumes that a key of a pool has one value in all chunks of a file: where the chunk
-// before had the key, it takes that chunk's value. Our keys begin at 1 in every chunk, so the types
-// of the pools have other numbers in each: a range chosen by a hash of what the chunk holds. Some
-// readers keep these numbers in 31 bits.
-uint64_t PoolIdBase(uint64_t hash);
+// The first key of the pool of values, which is the second of our fields of a sample.
+inline constexpr uint64_t kFirstValueKey = 16;
+static_assert(kPartId < kFirstValueKey);
+
+// The same in every chunk, since Mission Control takes an event whose fields have other numbers for
+// another event. Large, so that other writers' numbers are not among them; some readers keep 31
+// bits.
+constexpr uint64_t IdOf(Pool pool) { return 0x5350'0000 + static_cast<uint64_t>(pool); }
 
 struct Schema {
   std::vector<Type> types;
@@ -86,6 +89,6 @@ struct Schema {
 // The number of attributes that contexts of the profile have.
 unsigned AttributeCount(const profile::Profile& profile);
 
-Schema MakeSchema(const profile::Profile& profile, JfrContext context, uint64_t pool_id_base);
+Schema MakeSchema(const profile::Profile& profile, JfrContext context);
 
 }  // namespace spanprof::format::jfr

@@ -95,13 +95,15 @@ TEST(JfrWriterTest, TheSameProfileGivesTheSameBytes) {
   EXPECT_EQ(Written(MakeSmallProfile()), Written(MakeSmallProfile()));
 }
 
-// The JDK would take the constants of the chunk before for those of this one.
-TEST(JfrWriterTest, PoolsOfDifferentChunksHaveDifferentTypes) {
-  EXPECT_NE(jfr::PoolIdBase(1), jfr::PoolIdBase(2));
-  for (const uint64_t hash : {uint64_t{0}, uint64_t{12345}, UINT64_MAX}) {
-    EXPECT_GE(jfr::PoolIdBase(hash), 128u);
-    EXPECT_LE(jfr::PoolIdBase(hash) + jfr::kPoolCount, uint64_t{INT32_MAX});
-  }
+// Otherwise the JDK would take the constants of one for those of the next.
+TEST(JfrWriterTest, AChunkWithoutConstantsStandsBetweenTwo) {
+  const std::string bytes = Written(MakeSmallProfile());
+  const Result<jfr::ChunkHeader> chunk = jfr::ReadChunkHeader(bytes, 0);
+  ASSERT_TRUE(chunk.has_value());
+  const Result<jfr::ChunkHeader> separator = jfr::ReadChunkHeader(bytes, chunk->size);
+  ASSERT_TRUE(separator.has_value());
+  EXPECT_EQ(chunk->size + separator->size, bytes.size());
+  EXPECT_LT(separator->size, 250u);
 }
 
 TEST(JfrWriterTest, WithoutAStartTheFirstSampleIsTheStart) {
@@ -150,6 +152,7 @@ TEST(JfrSizeTest, AnEventTakesAtMostTwentyBytes) {
       {"10k samples, 16 threads, 500 stacks, a span for every 4", {}},
       {"40k samples, 200 threads, 20k stacks, a span for every sample",
        {.samples = 40'000, .threads = 200, .stacks = 20'000, .samples_per_span = 1}},
+      {"10k samples in 2030", {.start_time_ns = 1'900'000'000'000'000'000}},
       {"1k samples, 2 threads, 50 stacks, a span for every 100",
        {.samples = 1'000, .threads = 2, .stacks = 50, .samples_per_span = 100}}};
   for (const Case& c : cases) {
@@ -172,8 +175,10 @@ TEST(JfrPrefixTest, IsTheLeadingRunOfCompleteChunks) {
   EXPECT_EQ(CompleteJfrPrefix(""), 0u);
   EXPECT_EQ(CompleteJfrPrefix("FLR"), 0u);
   EXPECT_EQ(CompleteJfrPrefix(chunk + chunk), 2 * chunk.size());
+  const size_t separator = jfr::ReadChunkHeader(chunk, 0)->size;
   for (size_t cut = 0; cut < chunk.size(); ++cut) {
-    EXPECT_EQ(CompleteJfrPrefix(chunk + chunk.substr(0, cut)), chunk.size());
+    EXPECT_EQ(CompleteJfrPrefix(chunk + chunk.substr(0, cut)),
+              chunk.size() + (cut < separator ? 0 : separator));
   }
   EXPECT_EQ(CompleteJfrPrefix(chunk + "garbage"), chunk.size());
 }

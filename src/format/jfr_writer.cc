@@ -1,6 +1,5 @@
-// A chunk is its header, the events, the metadata, and one checkpoint with all constant pools. One
-// tick is a nanosecond, and ticks count from the earliest time that the chunk knows, which keeps an
-// event's time to six bytes for 70 minutes.
+// A chunk is its header, the events, the metadata, and one checkpoint with all constant pools.
+// Behind it comes a chunk without events: see WriteSeparator.
 
 #include <algorithm>
 #include <cerrno>
@@ -22,53 +21,89 @@ namespace {
 using profile::Sample;
 using profile::SampleKind;
 
+// The JDK takes equal ids for equal metadata.
+constexpr uint64_t kMetadataId = 0x5350'0001;
+constexpr uint64_t kSeparatorMetadataId = 0x5350'0002;
+
+// A tick is a nanosecond since the beginning of 2026, in every chunk: JDK 25 takes the times of all
+// chunks of a file by the first one's header, so a chunk cannot count from its own start. Eight
+// bytes hold this until April 2028, and nine from then on.
+uint64_t Ticks(uint64_t unix_ns) {
+  constexpr uint64_t kTickZeroNs = 1'767'225'600'000'000'000;
+  return unix_ns - kTickZeroNs;
+}
+
 class ChunkWriter {
  public:
   ChunkWriter(const profile::Profile& profile, JfrContext context)
       : profile_(profile), context_(context), pools_(profile, context) {
-    ChooseTicks();
+    FillHeader();
   }
 
   Result<std::string> Write() {
     Output events;
     WriteFacts(events);
     for (const Sample& sample : profile_.samples()) WriteSample(sample, events);
-
-    uint64_t hash = pools_.Hash(HashBytes(events.bytes(), header_.start_ns));
-    for (const std::string& name : profile_.attribute_names) hash = HashBytes(name, hash);
-    const uint64_t pool_id_base = PoolIdBase(hash);
-    const Schema schema = MakeSchema(profile_, context_, pool_id_base);
-
-    Output tail;
-    WriteMetadataEvent(schema.types, header_.start_ticks, hash >> 1, tail);
-    header_.metadata = ChunkHeader::kSize + events.size();
-    header_.checkpoint = header_.metadata + tail.size();
-    pools_.WriteCheckpoint(pool_id_base, header_.start_ticks, tail);
-    header_.size = header_.metadata + tail.size();
-    if (header_.size - header_.checkpoint > std::numeric_limits<int32_t>::max()) {
+    Output metadata;
+    WriteMetadataEvent(MakeSchema(profile_, context_).types, header_.start_ticks, kMetadataId,
+                       metadata);
+    Output checkpoint;
+    pools_.WriteCheckpoint(header_.start_ticks, checkpoint);
+    if (checkpoint.size() > std::numeric_limits<int32_t>::max()) {
       return Fail(EFBIG,
                   "the constant pools of a JFR chunk would take " +
-                      std::to_string(header_.size - header_.checkpoint) + " bytes",
+                      std::to_string(checkpoint.size()) + " bytes",
                   "write profiles more often (every=)");
     }
-
-    Output chunk;
-    WriteChunkHeader(header_, chunk);
-    chunk.Append(events.bytes());
-    chunk.Append(tail.bytes());
-    return chunk.Take();
+    Output out;
+    WriteChunk(events, metadata, checkpoint, out);
+    WriteSeparator(out);
+    return out.Take();
   }
 
  private:
-  void ChooseTicks() {
-    uint64_t first = std::numeric_limits<uint64_t>::max();
-    for (const Sample& sample : profile_.samples()) first = std::min(first, sample.time_ns);
+  // Without a start time the first sample is the start.
+  void FillHeader() {
     header_.start_ns = profile_.start_time_ns;
-    if (header_.start_ns == 0 && !profile_.samples().empty()) header_.start_ns = first;
-    tick_zero_ns_ = std::min(first, header_.start_ns);
+    if (header_.start_ns == 0 && !profile_.samples().empty()) {
+      header_.start_ns = std::numeric_limits<uint64_t>::max();
+      for (const Sample& sample : profile_.samples()) {
+        header_.start_ns = std::min(header_.start_ns, sample.time_ns);
+      }
+    }
     header_.duration_ns = profile_.duration_ns;
-    header_.start_ticks = header_.start_ns - tick_zero_ns_;
+    header_.start_ticks = Ticks(header_.start_ns);
     header_.ticks_per_second = 1'000'000'000;
+  }
+
+  void WriteChunk(const Output& events, const Output& metadata, const Output& checkpoint,
+                  Output& out) {
+    header_.metadata = ChunkHeader::kSize + events.size();
+    header_.checkpoint = header_.metadata + metadata.size();
+    header_.size = header_.checkpoint + checkpoint.size();
+    WriteChunkHeader(header_, out);
+    out.Append(events.bytes());
+    out.Append(metadata.bytes());
+    out.Append(checkpoint.bytes());
+  }
+
+  // A chunk of nothing, behind each. The JDK assumes that a key has one value in all chunks of a
+  // file: where the chunk before had the key, it takes that chunk's value. Our keys begin at 1 in
+  // every chunk, so between two of them there is one without keys.
+  void WriteSeparator(Output& out) {
+    Output metadata;
+    WriteMetadataEvent({}, header_.start_ticks, kSeparatorMetadataId, metadata);
+    Output body;
+    body.Varint(kCheckpointEventId);
+    body.Varint(header_.start_ticks);
+    body.Varint(0);  // duration
+    body.Varint(0);  // offset of the next checkpoint
+    body.Byte(0);    // does not end a flush
+    body.Varint(0);  // pools
+    Output checkpoint;
+    checkpoint.Event(body.bytes());
+    header_.duration_ns = 0;
+    WriteChunk({}, metadata, checkpoint, out);
   }
 
   void Begin(EventId id, uint64_t ticks) {
@@ -111,22 +146,19 @@ class ChunkWriter {
   }
 
   void WriteSample(const Sample& sample, Output& events) {
-    const uint64_t ticks = sample.time_ns - tick_zero_ns_;
+    const uint64_t ticks = Ticks(sample.time_ns);
     switch (sample.kind) {
       case SampleKind::kCpu:
       case SampleKind::kWall:
         Begin(sample.kind == SampleKind::kCpu ? kExecutionSampleId : kWallSampleId, ticks);
         WriteThreadAndStack(sample);
         body_.Varint(ConstantPoolWriter::State(sample.state));
-        body_.Varint(sample.count);
-        body_.Varint(pools_.Value(sample));
         break;
       case SampleKind::kAllocation:
         Begin(kAllocationSampleId, ticks);
         WriteThreadAndStack(sample);
         body_.Varint(0);  // class
         body_.Varint(sample.value);
-        WriteCountStateFolded(sample);
         break;
       case SampleKind::kLock:
         Begin(kLockId, ticks);
@@ -135,14 +167,11 @@ class ChunkWriter {
         body_.Varint(0);  // class of the monitor
         body_.Varint(0);  // its previous owner
         body_.Varint(0);  // its address
-        WriteCountStateFolded(sample);
         break;
     }
-    if (context_ == JfrContext::kPool) {
-      body_.Varint(pools_.Context(sample.context));
-    } else {
-      pools_.WriteContext(profile_.contexts()[sample.context], body_);
-    }
+    extension_.Clear();
+    WriteExtension(sample);
+    body_.Event(extension_.bytes());
     events.Event(body_.bytes());
   }
 
@@ -151,18 +180,30 @@ class ChunkWriter {
     body_.Varint(pools_.StackTrace(sample.stack));
   }
 
-  void WriteCountStateFolded(const Sample& sample) {
-    body_.Varint(sample.count);
-    body_.Varint(ConstantPoolWriter::State(sample.state));
-    body_.Byte(sample.folded ? 1 : 0);
+  // Our fields behind extensionSize.
+  void WriteExtension(const Sample& sample) {
+    const bool is_time = sample.kind == SampleKind::kCpu || sample.kind == SampleKind::kWall;
+    if (is_time && context_ == JfrContext::kPool) {
+      extension_.Varint(pools_.Value(sample));
+    } else {
+      extension_.Byte(sample.folded ? 1 : 0);
+      if (is_time) extension_.Varint(sample.value);
+    }
+    extension_.Varint(sample.count);
+    if (!is_time) extension_.Varint(ConstantPoolWriter::State(sample.state));
+    if (context_ == JfrContext::kPool) {
+      extension_.Varint(pools_.Context(sample.context));
+    } else {
+      pools_.WriteContext(profile_.contexts()[sample.context], extension_);
+    }
   }
 
   const profile::Profile& profile_;
   JfrContext context_;
   ConstantPoolWriter pools_;
   ChunkHeader header_;
-  uint64_t tick_zero_ns_ = 0;
   Output body_;
+  Output extension_;
 };
 
 }  // namespace

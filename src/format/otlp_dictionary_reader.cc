@@ -175,7 +175,8 @@ bool DictionaryReader::ReadMapping(pbf_reader message) {
     if (message.tag() == MappingField::kAttributeIndices) {
       ForEachNumber(message, [&](int64_t index) {
         const Attribute attribute = At(attributes_, index);
-        if (attribute.key == kBuildId) mapping.build_id = profile_.Intern(attribute.value.text);
+        if (attribute.key == kBuildIdAttribute)
+          mapping.build_id = profile_.Intern(attribute.value.text);
       });
     } else if (message.wire_type() != pbf_wire_type::varint) {
       message.skip();
@@ -217,7 +218,7 @@ bool DictionaryReader::ReadLocation(pbf_reader message) {
     if (message.tag() == LocationField::kAttributeIndices) {
       ForEachNumber(message, [&](int64_t index) {
         const Attribute attribute = At(attributes_, index);
-        if (attribute.key != kFrameType) return;
+        if (attribute.key != kFrameTypeAttribute) return;
         shared.kind = profile::FrameKindOf(attribute.value.text).value_or(shared.kind);
       });
       continue;

@@ -115,7 +115,7 @@ void DictionaryWriter::WriteLocations(std::string& out) {
       WriteNumber(line, LineField::kLine, frame.line);
       WriteNumber(line, LineField::kColumn, frame.column);
     }
-    const int32_t kind = TextAttribute(kFrameType, NameOf(outer.kind));
+    const int32_t kind = TextAttribute(kFrameTypeAttribute, NameOf(outer.kind));
     location.add_packed_int32(LocationField::kAttributeIndices, &kind, &kind + 1);
   }
 }
@@ -131,7 +131,7 @@ void DictionaryWriter::WriteMappings(std::string& out) {
     WriteNumber(message, MappingField::kFileOffset, mapping.file_offset);
     WriteIndex(message, MappingField::kFilenameStrindex, Text(profile_.Text(mapping.path)));
     if (mapping.build_id != profile::kNone) {
-      const int32_t build_id = TextAttribute(kBuildId, profile_.Text(mapping.build_id));
+      const int32_t build_id = TextAttribute(kBuildIdAttribute, profile_.Text(mapping.build_id));
       message.add_packed_int32(MappingField::kAttributeIndices, &build_id, &build_id + 1);
     }
   }

@@ -107,10 +107,10 @@ struct KeyValueAndUnitField {
 };
 
 // Attributes. Where OpenTelemetry has a name, it is that; those of the context are in format.h.
-inline constexpr std::string_view kThreadName = "thread.name";
-inline constexpr std::string_view kThreadId = "thread.id";  // an int
-inline constexpr std::string_view kFrameType = "profile.frame.type";
-inline constexpr std::string_view kBuildId = "process.executable.build_id.gnu";
+inline constexpr std::string_view kThreadNameAttribute = "thread.name";
+inline constexpr std::string_view kThreadIdAttribute = "thread.id";  // an int
+inline constexpr std::string_view kFrameTypeAttribute = "profile.frame.type";
+inline constexpr std::string_view kBuildIdAttribute = "process.executable.build_id.gnu";
 // Of a sample: how many it stands for, if not one; and that its time is only the minute's start.
 inline constexpr std::string_view kSampleCount = "spanprof.count";    // an int
 inline constexpr std::string_view kSampleFolded = "spanprof.folded";  // a bool

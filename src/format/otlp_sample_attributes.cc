@@ -23,9 +23,9 @@ const SampleAttributes::Meaning& SampleAttributes::MeaningOf(size_t index) {
     meaning.number = ParseHex(attribute.value.text).value_or(0);
   } else if (key == kEndpointLabel) {
     meaning.role = Role::kEndpoint;
-  } else if (key == kThreadName || key == kThreadNameLabel) {
+  } else if (key == kThreadNameAttribute || key == kThreadNameLabel) {
     meaning.role = Role::kThreadName;
-  } else if (key == kThreadId || key == kThreadIdLabel) {
+  } else if (key == kThreadIdAttribute || key == kThreadIdLabel) {
     meaning.role = Role::kThreadId;
   } else if (key == kThreadStateLabel) {
     meaning.role = Role::kState;

@@ -27,8 +27,8 @@ namespace otlp {
 
 bool IsReservedAttribute(std::string_view name) {
   static constexpr std::string_view kReserved[] = {
-      kRootSpanIdLabel, kEndpointLabel, kThreadNameLabel, kThreadIdLabel, kThreadStateLabel,
-      kThreadName,      kThreadId,      kSampleCount,     kSampleFolded};
+      kRootSpanIdLabel,     kEndpointLabel,     kThreadNameLabel, kThreadIdLabel, kThreadStateLabel,
+      kThreadNameAttribute, kThreadIdAttribute, kSampleCount,     kSampleFolded};
   return std::find(std::begin(kReserved), std::end(kReserved), name) != std::end(kReserved);
 }
 
@@ -210,9 +210,11 @@ class Writer {
 
   void AddThread(const profile::Thread& thread, std::vector<int32_t>& attributes) {
     if (thread.name != profile::kNone) {
-      attributes.push_back(dictionary_.TextAttribute(kThreadName, profile_.Text(thread.name)));
+      attributes.push_back(
+          dictionary_.TextAttribute(kThreadNameAttribute, profile_.Text(thread.name)));
     }
-    if (thread.tid != 0) attributes.push_back(dictionary_.IntAttribute(kThreadId, thread.tid));
+    if (thread.tid != 0)
+      attributes.push_back(dictionary_.IntAttribute(kThreadIdAttribute, thread.tid));
   }
 
   const profile::Profile& profile_;

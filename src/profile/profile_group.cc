@@ -133,8 +133,9 @@ std::vector<Group> GroupSamples(const Profile& profile, GroupBy by, SampleKind k
     sorted.push_back(group);
     sorted.back().name = name;
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Group& a, const Group& b) { return a.self_value > b.self_value; });
+  std::sort(sorted.begin(), sorted.end(), [](const Group& a, const Group& b) {
+    return a.self_value != b.self_value ? a.self_value > b.self_value : a.name < b.name;
+  });
   return sorted;
 }
 

@@ -59,7 +59,7 @@ class Maker {
     for (size_t depth = Below(options_.max_depth + 1); depth > 0; --depth) {
       Frame frame = MakeFrame();
       stack = profile_.AddStack(stack, profile_.AddFrame(frame));
-      while (OneIn(4)) {
+      while (frame.function != kNone && OneIn(4)) {
         frame.inlined = true;
         frame.function = MakeFunction();
         frame.line = static_cast<uint32_t>(Below(100));

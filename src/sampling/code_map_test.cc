@@ -9,14 +9,14 @@
 #include <dlfcn.h>
 #include <memory>
 #include <string>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <thread>
 #include <ucontext.h>
 #include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "sampling/native_self_sampler.h"
 #include "sampling/native_walker.h"
@@ -206,8 +206,7 @@ TEST_F(CodeMapTest, SurvivesLoadingAndUnloading) {
     for (int i = 0; i < 20; ++i) {
       call(
           [](void*) {
-            for (volatile int spin = 0; spin < 500; spin = spin + 1) {
-            }
+            for (int spin = 0; spin < 500; ++spin) asm volatile("");
             return 0;
           },
           nullptr);
@@ -230,12 +229,12 @@ TEST_F(CodeMapTest, SurvivesLoadingAndUnloading) {
 
 #if defined(__x86_64__)
 // push %rbp; mov %rsp,%rbp; call *%rdi (with rsi as its argument); pop %rbp; ret
-constexpr unsigned char kJitCode[] = {0x55, 0x48, 0x89, 0xE5, 0x48, 0x89, 0xF8, 0x48, 0x89,
-                                      0xF7, 0xFF, 0xD0, 0x5D, 0xC3};
+constexpr unsigned char kJitCode[] = {0x55, 0x48, 0x89, 0xE5, 0x48, 0x89, 0xF8,
+                                      0x48, 0x89, 0xF7, 0xFF, 0xD0, 0x5D, 0xC3};
 
 TEST_F(CodeMapTest, JitCodeIsWalkedByFramePointers) {
-  auto* code = static_cast<unsigned char*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE,
-                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* code = static_cast<unsigned char*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   std::memcpy(code, kJitCode, sizeof(kJitCode));
   ASSERT_EQ(mprotect(code, 4096, PROT_READ | PROT_EXEC), 0);
   ASSERT_TRUE(map_.Refresh());

@@ -19,13 +19,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool arm = (data[0] & 1) != 0;
   const std::size_t header_size =
       (data[0] & 2) != 0 ? (data[1] | std::size_t{data[2]} << 8) % (bytes.size() + 1) : 0;
-  const sampling::EhFrameImage image{.machine = static_cast<std::uint16_t>(arm ? EM_AARCH64 : EM_X86_64),
-                                     .frames = bytes.subspan(header_size),
-                                     .frames_address = 0x8000 + header_size,
-                                     .header = bytes.first(header_size),
-                                     .header_address = 0x8000,
-                                     .code_begin = kCode,
-                                     .code_end = kCode + kCodeBytes};
+  const sampling::EhFrameImage image{
+      .machine = static_cast<std::uint16_t>(arm ? EM_AARCH64 : EM_X86_64),
+      .frames = bytes.subspan(header_size),
+      .frames_address = 0x8000 + header_size,
+      .header = bytes.first(header_size),
+      .header_address = 0x8000,
+      .code_begin = kCode,
+      .code_end = kCode + kCodeBytes};
   const sampling::EhFrameTable made = sampling::MakeUnwindTable(image, 1 << 20);
   if (made.table == nullptr) return 0;
   for (std::uint64_t address = kCode - 16; address < kCode + kCodeBytes + 16; ++address) {

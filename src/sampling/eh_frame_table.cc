@@ -36,8 +36,10 @@ class Parser {
 
   void ListFunctions() {
     if (!ListByHeader()) ListInOrder();
-    std::stable_sort(functions_.begin(), functions_.end(),
-                     [](const Function& a, const Function& b) { return a.begin < b.begin; });
+    std::sort(functions_.begin(), functions_.end(), [](const Function& a, const Function& b) {
+      return std::pair(a.begin, a.instructions.address()) <
+             std::pair(b.begin, b.instructions.address());
+    });
   }
 
   std::vector<Function>& functions() { return functions_; }

@@ -180,9 +180,10 @@ TEST(EhFrameTable, BrokenRecordsAreCounted) {
   section.AddCie("zQ");  // an augmentation that nobody knows
   section.AddFunction(kCode, 0x10, {});
   EXPECT_EQ(section.Make().broken_functions, 1u);
-  Section away;
-  away.AddFunction(kCode, 0x10, {}, 4);  // its CIE is itself
-  EXPECT_EQ(away.Make().broken_functions, 1u);
+  Section circular;
+  circular.AddCie();
+  circular.AddFunction(kCode, 0x10, {}, circular.bytes.size());  // its CIE is itself
+  EXPECT_EQ(circular.Make().broken_functions, 1u);
 }
 
 TEST(EhFrameTable, OtherMachinesHaveNoTable) {
@@ -197,10 +198,10 @@ TEST(EhFrameTable, CutAnywhereItDoesNoHarm) {
   section.AddCie();
   section.AddFunction(kCode, 0x100, {0x41, 0x0E, 16, 0x86, 2, 0x43, 0x0D, 6});
   section.AddFunction(kCode + 0x100, 0x100, {0x0F, 3, 0x76, 0x78, 6});
-  const Bytes whole = section.bytes;
-  for (std::size_t size = 0; size < whole.size(); ++size) {
-    section.bytes.assign(whole.begin(), whole.begin() + static_cast<long>(size));
-    (void)section.Make();
+  while (!section.bytes.empty()) {
+    section.bytes.pop_back();
+    const EhFrameTable made = section.Make();
+    EXPECT_LE(made.functions, 2u);
   }
 }
 

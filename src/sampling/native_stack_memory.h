@@ -28,8 +28,7 @@ class NativeStackMemory {
   }
 
  private:
-  static constexpr uint64_t kWindowBytes = 512;
-  static constexpr uint64_t kPageBytes = 4096;
+  static constexpr uint64_t kWindowBytes = 1024;
 
   // The sanitizers would rather not see the loads of other frames' memory.
   __attribute__((no_sanitize("address", "thread", "undefined"))) static uint64_t LoadDirect(
@@ -39,11 +38,13 @@ class NativeStackMemory {
 
   __attribute__((noinline)) bool LoadFromWindow(uint64_t address, uint64_t& value) noexcept {
     if (address - window_address_ >= window_bytes_) {
-      const uint64_t to_page_end = kPageBytes - address % kPageBytes;
-      const uint64_t wanted = to_page_end < kWindowBytes ? to_page_end : kWindowBytes;
-      window_address_ = address;
-      window_bytes_ = ReadOwnMemory(address, window_, wanted) & ~uint64_t{7};
-      if (window_bytes_ == 0) return false;
+      // A whole block: what is needed next may be above or below. Blocks do not cross pages.
+      window_address_ = address - address % kWindowBytes;
+      window_bytes_ = ReadOwnMemory(window_address_, window_, kWindowBytes);
+      if (window_bytes_ != kWindowBytes) {
+        window_bytes_ = 0;
+        return false;
+      }
     }
     std::memcpy(&value, window_ + (address - window_address_), sizeof(value));
     return true;
@@ -52,7 +53,7 @@ class NativeStackMemory {
   const uint64_t low_;
   const uint64_t direct_bytes_;
   uint64_t window_address_ = 0;
-  uint64_t window_bytes_ = 0;  // a multiple of eight
+  uint64_t window_bytes_ = 0;  // kWindowBytes, or 0: nothing is in it
   alignas(8) unsigned char window_[kWindowBytes];
 };
 

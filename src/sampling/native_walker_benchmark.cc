@@ -1,16 +1,16 @@
-// What a frame costs: by tables, by frame pointers, and where the stack's bounds are not known; what a
-// look-up costs in a large object; what making the tables takes.
+// What a frame costs: by tables, by frame pointers, and where the stack's bounds are not known;
+// what a look-up costs in a large object; what making the tables takes.
 
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <random>
-#include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>
 
 #include <benchmark/benchmark.h>
+#include <sys/mman.h>
 
 #include "sampling/code_map.h"
 #include "sampling/native_registers.h"
@@ -48,8 +48,8 @@ void WalkByTables(benchmark::State& state, bool bounds_known) {
     unsigned frames = 0;
     for (auto _ : state) frames = walker.Walk(here, high, pcs.data(), pcs.size()).depth;
     state.counters["frames"] = frames;
-    state.counters["ns/frame"] = benchmark::Counter(
-        static_cast<double>(frames) * 1e-9,
+    state.counters["each_frame"] = benchmark::Counter(
+        static_cast<double>(frames),
         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
   };
   benchmark::DoNotOptimize(Deeper(static_cast<int>(state.range(0)), body));
@@ -89,9 +89,9 @@ void FramePointers(benchmark::State& state) {
     found = walker.Walk(context, low + stack.size() * 8, pcs.data(), pcs.size()).depth;
   }
   state.counters["frames"] = found;
-  state.counters["ns/frame"] = benchmark::Counter(
-      static_cast<double>(found) * 1e-9,
-      benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["each_frame"] =
+      benchmark::Counter(static_cast<double>(found), benchmark::Counter::kIsIterationInvariantRate |
+                                                         benchmark::Counter::kInvert);
   munmap(code, 4096);
 }
 BENCHMARK(FramePointers)->Arg(16)->Arg(64)->Arg(256);
@@ -99,7 +99,8 @@ BENCHMARK(FramePointers)->Arg(16)->Arg(64)->Arg(256);
 // Addresses at random over a large object: what misses in the caches cost.
 void LookUpInLargeObject(benchmark::State& state) {
   void* library = nullptr;
-  for (const char* name : {"libLLVM.so.19.1", "libLLVM-16.so.1", "libLLVM-15.so.1", "libstdc++.so.6"}) {
+  for (const char* name :
+       {"libLLVM.so.19.1", "libLLVM-16.so.1", "libLLVM-15.so.1", "libstdc++.so.6"}) {
     if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   }
   CodeMap map({.max_table_bytes = std::size_t{256} << 20});
@@ -116,7 +117,8 @@ void LookUpInLargeObject(benchmark::State& state) {
   std::mt19937_64 random(1);
   std::vector<uint64_t> addresses(1 << 16);
   for (uint64_t& address : addresses) {
-    address = largest->table->begin() + random() % (largest->table->end() - largest->table->begin());
+    address =
+        largest->table->begin() + random() % (largest->table->end() - largest->table->begin());
   }
   std::size_t next = 0;
   for (auto _ : state) {

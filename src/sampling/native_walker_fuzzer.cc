@@ -1,5 +1,5 @@
-// Fuzzes the walker: the input is the registers and the stack. Words may mean places: a word whose high
-// bits say so becomes an address in the stack or in code.
+// Fuzzes the walker: the input is the registers and the stack. Words may mean places: a word whose
+// high bits say so becomes an address in the stack or in code.
 
 #include <algorithm>
 #include <array>
@@ -44,7 +44,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   ucontext_t context{};
 #if defined(__x86_64__)
-  for (unsigned i = 0; i < NGREG; ++i) context.uc_mcontext.gregs[i] = static_cast<long long>(words[i]);
+  for (unsigned i = 0; i < NGREG; ++i)
+    context.uc_mcontext.gregs[i] = static_cast<long long>(words[i]);
 #elif defined(__aarch64__)
   for (unsigned i = 0; i < 31; ++i) context.uc_mcontext.regs[i] = words[i];
   context.uc_mcontext.sp = words[31];
@@ -53,10 +54,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const sampling::NativeWalker walker(kFixture.map);
   std::array<std::uint64_t, 65> pcs{};
   for (const bool known : {false, true}) {
-    const std::uint64_t high =
-        known ? sampling::TrustedStackHigh(sampling::StackPointerOf(context), low,
-                                           low + words.size() * 8)
-              : 0;
+    const std::uint64_t high = known ? sampling::TrustedStackHigh(sampling::StackPointerOf(context),
+                                                                  low, low + words.size() * 8)
+                                     : 0;
     const sampling::WalkedStack stack = walker.Walk(context, high, pcs.data(), 64);
     if (stack.depth > 64 || pcs[64] != 0) std::abort();
   }

@@ -42,7 +42,7 @@ void SortNumbers() {
   std::vector<uint32_t> numbers(2000);
   std::generate(numbers.begin(), numbers.end(), NextRandom);
   std::sort(numbers.begin(), numbers.end());
-  std::stable_sort(numbers.begin(), numbers.end(), std::greater<>());
+  std::make_heap(numbers.begin(), numbers.end(), std::greater<>());
 }
 
 int CompareNumbers(const void* a, const void* b) {

@@ -86,7 +86,7 @@ TEST_P(SafeMemoryTest, AForkedChildReadsItsOwn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BothWays, SafeMemoryTest, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "Probing" : "ByKernel"; });
+                         [](const auto& way) { return way.param ? "Probing" : "ByKernel"; });
 
 }  // namespace
 }  // namespace spanprof::sampling

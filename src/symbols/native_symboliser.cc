@@ -63,8 +63,8 @@ void NativeSymboliser::SetMappings(std::vector<ElfMapping> mappings) {
   mappings_ = std::move(mappings);
   order_.resize(mappings_.size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  std::stable_sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
-    return mappings_[a].start < mappings_[b].start;
+  std::sort(order_.begin(), order_.end(), [this](std::size_t a, std::size_t b) {
+    return std::pair(mappings_[a].start, a) < std::pair(mappings_[b].start, b);
   });
   ReadPerfMap();
 }

@@ -21,8 +21,10 @@ def flat_of_top(text):
     flat = 0
     in_table = False
     for line in text.splitlines():
-        if in_table:
-            flat += int(re.match(r"\s*(\d+)", line).group(1))
+        # A name may hold a line break, so not every line is a row.
+        row = re.match(r"\s*(\d+)(?:ns|B)?\s+[\d.]+%\s+[\d.]+%", line)
+        if in_table and row:
+            flat += int(row.group(1))
         elif line.split() == ["flat", "flat%", "sum%", "cum", "cum%"]:
             in_table = True
     total = re.search(r"of (\d+)\w* total", text)

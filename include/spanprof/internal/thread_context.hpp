@@ -20,6 +20,9 @@
 #include <emmintrin.h>
 #endif
 
+// A call in the middle of a write would cost as much as the write.
+#define SPANPROF_ALWAYS_INLINE inline __attribute__((always_inline))
+
 namespace spanprof::internal {
 
 // Bits of ThreadContext::attention: what a set has to do besides storing two ids.
@@ -72,27 +75,27 @@ static_assert(sizeof(ThreadContext) == 896);
 // The OTEP record is byte-packed, so its words are not aligned. Nobody in the process but its own
 // thread reads it, so these need to be stores, not C++ atomics.
 
-inline void StoreRecord32(unsigned char* to, uint32_t value) {
+SPANPROF_ALWAYS_INLINE void StoreRecord32(unsigned char* to, uint32_t value) {
   struct __attribute__((packed, may_alias)) Word {
     uint32_t value;
   };
   reinterpret_cast<volatile Word*>(to)->value = value;
 }
 
-inline void StoreRecord64(unsigned char* to, uint64_t value) {
+SPANPROF_ALWAYS_INLINE void StoreRecord64(unsigned char* to, uint64_t value) {
   struct __attribute__((packed, may_alias)) Word {
     uint64_t value;
   };
   reinterpret_cast<volatile Word*>(to)->value = value;
 }
 
-inline void StoreBigEndian64(unsigned char* to, uint64_t value) {
+SPANPROF_ALWAYS_INLINE void StoreBigEndian64(unsigned char* to, uint64_t value) {
   StoreRecord64(to, __builtin_bswap64(value));
 }
 
 // Sixteen lower-case hex digits.
-inline void StoreHex64(unsigned char* to, uint64_t value,
-                       [[maybe_unused]] const HexConstants& constants) {
+SPANPROF_ALWAYS_INLINE void StoreHex64(unsigned char* to, uint64_t value,
+                                       [[maybe_unused]] const HexConstants& constants) {
 #if defined(__SSE2__)
   const auto load = [](const unsigned char* from) {
     return _mm_load_si128(reinterpret_cast<const __m128i*>(from));
@@ -131,7 +134,7 @@ inline uint32_t LoadTag(const ThreadRecord& record, unsigned slot) {
                                ((slot % 2) * 32));
 }
 
-inline uintptr_t StackPointer() {
+SPANPROF_ALWAYS_INLINE uintptr_t StackPointer() {
 #if defined(__x86_64__)
   uintptr_t value;
   __asm__("mov %%rsp, %0" : "=r"(value));
@@ -154,16 +157,10 @@ inline bool IsWritable(const ThreadContext& context) {
   return context.record.checksum.load(std::memory_order_relaxed) != 0;
 }
 
-// A write that was begun.
-struct OpenWrite {
-  Slot* slot;          // null when nothing is published outside
-  uint64_t idle_word;  // the slot's word when the write is finished
-  uint32_t attention;  // of the context that is being written: kAttentionTrace follows the new one
-};
+// The steps of a write, in their order. Everything that a write goes by is loaded behind the first:
+// before the checksum is 0, a handler may still write, and change it.
 
-// Everything that a write goes by is loaded in here or later: before the checksum is 0, a handler
-// may still write, and change it.
-inline OpenWrite BeginWrite(ThreadContext& context) {
+SPANPROF_ALWAYS_INLINE void MarkBusy(ThreadContext& context) {
   // The mark first: where the checksum is 0, it is this write's (or that of a handler's write which
   // came between these two stores and is over, which only a second handler could mistake).
   context.mark.store(StackPointer(), std::memory_order_relaxed);
@@ -171,109 +168,197 @@ inline OpenWrite BeginWrite(ThreadContext& context) {
   context.record.checksum.store(0, std::memory_order_relaxed);
   // Pairs with the handler's fence after its load of the checksum.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  OpenWrite write = {nullptr, 0, context.attention.load(std::memory_order_relaxed)};
+}
+
+// Returns the word that will close the slot.
+SPANPROF_ALWAYS_INLINE uint64_t OpenSlot(ThreadContext& context, Slot* slot) {
+  // Advanced here and not at the end: behind the checksum's store a handler may write again, and
+  // must not use the same number.
+  const uint64_t word = context.slot_word.load(std::memory_order_relaxed);
+  const uint64_t idle_word = word + kSlotFinishWrite;
+  context.slot_word.store(idle_word, std::memory_order_relaxed);
+  slot->word.store(word + kSlotBeginWrite, std::memory_order_relaxed);
+  // Orders the busy word before every field store below, for a reader's acquire fence.
+  std::atomic_thread_fence(std::memory_order_release);
+  StoreRecord32(context.otel_record + kOtelValidOffset, 0);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  return idle_word;
+}
+
+SPANPROF_ALWAYS_INLINE void StoreIds(ThreadContext& context, uint64_t span_id,
+                                     uint64_t root_span_id) {
+  context.record.span_id.store(span_id, std::memory_order_relaxed);
+  context.record.root_span_id.store(root_span_id, std::memory_order_relaxed);
+}
+
+SPANPROF_ALWAYS_INLINE void StoreIdsOutside(ThreadContext& context, Slot* slot, uint64_t span_id,
+                                            uint64_t root_span_id) {
+  slot->span_id.store(span_id, std::memory_order_relaxed);
+  StoreBigEndian64(context.otel_record + kOtelSpanIdOffset, span_id);
+  StoreHex64(context.otel_record + kOtelAttributesOffset + 2, root_span_id, context.hex_constants);
+}
+
+// The slot's trace_id_low carries the trace id, or the local root where there is none.
+SPANPROF_ALWAYS_INLINE void StoreTrace(ThreadContext& context, Slot* slot, uint64_t trace_id_high,
+                                       uint64_t trace_id_low, uint32_t trace_flags,
+                                       uint64_t root_span_id) {
+  context.trace_id_high.store(trace_id_high, std::memory_order_relaxed);
+  context.trace_id_low.store(trace_id_low, std::memory_order_relaxed);
+  context.trace_flags.store(trace_flags, std::memory_order_relaxed);
+  if (slot == nullptr) return;
+  StoreBigEndian64(context.otel_record + kOtelTraceIdOffset, trace_id_high);
+  StoreBigEndian64(context.otel_record + kOtelTraceIdOffset + 8, trace_id_low);
+  slot->trace_id_high.store(trace_id_high, std::memory_order_relaxed);
+  slot->trace_id_low.store((trace_id_high | trace_id_low) != 0 ? trace_id_low : root_span_id,
+                           std::memory_order_relaxed);
+}
+
+SPANPROF_ALWAYS_INLINE void MakeOtelRecordValid(ThreadContext& context, uint32_t trace_flags,
+                                                uint64_t span_id, uint64_t root_span_id) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const uint32_t size = context.otel_attributes_size.load(std::memory_order_relaxed);
+  // Without branches: this is the hottest code of the library, and a mispredicted branch costs more
+  // than all of it.
+  const uint32_t has_tags = size > kLocalRootEntryBytes ? 1 : 0;
+  const uint32_t valid = has_tags | (span_id != 0 ? 1 : 0);
+  const uint32_t has_attributes = has_tags | (root_span_id != 0 ? 1 : 0);
+  StoreRecord32(context.otel_record + kOtelValidOffset,
+                OtelRecordState(valid, trace_flags & 0xFF, size & (0 - has_attributes)));
+}
+
+// The ids must be those that the record holds.
+SPANPROF_ALWAYS_INLINE void MarkReady(ThreadContext& context, uint64_t span_id,
+                                      uint64_t root_span_id) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  // Pairs with the handler's load: a checksum that is not 0 has all fields before it.
+  context.record.checksum.store(RecordChecksum(span_id, root_span_id), std::memory_order_relaxed);
+}
+
+SPANPROF_ALWAYS_INLINE void CloseSlot(Slot* slot, uint64_t idle_word) {
+  // Pairs with the reader's acquire load of the word.
+  slot->word.store(idle_word, std::memory_order_release);
+}
+
+// The same steps for code that is not so hot: BeginWrite, WriteIds, WriteTrace where the trace
+// changes, tags, FinishWrite.
+struct OpenWrite {
+  Slot* slot = nullptr;    // null when nothing is published outside
+  uint64_t idle_word = 0;  // what closes the slot
+  uint32_t attention = 0;  // kAttentionTrace follows the context that is being written
+};
+
+inline OpenWrite BeginWrite(ThreadContext& context) {
+  MarkBusy(context);
+  OpenWrite write;
+  write.attention = context.attention.load(std::memory_order_relaxed);
   if ((write.attention & kAttentionOutside) != 0) {
     write.slot = context.slot.load(std::memory_order_relaxed);
-    // Advanced here and not at the end: behind the checksum's store a handler may write again, and
-    // must not use the same number.
-    const uint64_t word = context.slot_word.load(std::memory_order_relaxed);
-    write.idle_word = word + kSlotFinishWrite;
-    context.slot_word.store(write.idle_word, std::memory_order_relaxed);
-    write.slot->word.store(word + kSlotBeginWrite, std::memory_order_relaxed);
-    // Orders the busy word before every field store below, for a reader's acquire fence.
-    std::atomic_thread_fence(std::memory_order_release);
-    StoreRecord32(context.otel_record + kOtelValidOffset, 0);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    write.idle_word = OpenSlot(context, write.slot);
   }
   return write;
 }
 
-// The ids must be those that the record holds when the write is finished.
-inline void FinishWrite(ThreadContext& context, const OpenWrite& write, uint64_t span_id,
-                        uint64_t root_span_id) {
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (write.slot != nullptr) {
-    const uint32_t size = context.otel_attributes_size.load(std::memory_order_relaxed);
-    const uint32_t flags = context.trace_flags.load(std::memory_order_relaxed) & 0xFF;
-    // Without branches: this is the hottest code of the library, and a mispredicted branch costs
-    // more than all of it.
-    const uint32_t has_tags = size > kLocalRootEntryBytes ? 1 : 0;
-    const uint32_t valid = has_tags | (span_id != 0 ? 1 : 0);
-    const uint32_t has_attributes = has_tags | (root_span_id != 0 ? 1 : 0);
-    StoreRecord32(context.otel_record + kOtelValidOffset,
-                  OtelRecordState(valid, flags, size & (0 - has_attributes)));
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-  // Pairs with the handler's load: a checksum that is not 0 has all fields before it.
-  context.record.checksum.store(RecordChecksum(span_id, root_span_id), std::memory_order_relaxed);
-  // Pairs with the reader's acquire load of the word.
-  if (write.slot != nullptr) write.slot->word.store(write.idle_word, std::memory_order_release);
-}
-
-// Without a trace id the slot's trace_id_low carries the local root.
 inline void WriteIds(ThreadContext& context, const OpenWrite& write, uint64_t span_id,
                      uint64_t root_span_id) {
-  context.record.span_id.store(span_id, std::memory_order_relaxed);
-  context.record.root_span_id.store(root_span_id, std::memory_order_relaxed);
+  StoreIds(context, span_id, root_span_id);
   if (write.slot == nullptr) return;
-  write.slot->span_id.store(span_id, std::memory_order_relaxed);
+  StoreIdsOutside(context, write.slot, span_id, root_span_id);
   if ((write.attention & kAttentionTrace) == 0) {
     write.slot->trace_id_low.store(root_span_id, std::memory_order_relaxed);
   }
-  StoreBigEndian64(context.otel_record + kOtelSpanIdOffset, span_id);
-  StoreHex64(context.otel_record + kOtelAttributesOffset + 2, root_span_id, context.hex_constants);
 }
 
 // Call after WriteIds, with kAttentionTrace in the write's attention if any of the three is not 0.
 inline void WriteTrace(ThreadContext& context, const OpenWrite& write, uint64_t trace_id_high,
                        uint64_t trace_id_low, uint32_t trace_flags) {
-  context.trace_id_high.store(trace_id_high, std::memory_order_relaxed);
-  context.trace_id_low.store(trace_id_low, std::memory_order_relaxed);
-  context.trace_flags.store(trace_flags, std::memory_order_relaxed);
   context.attention.store(write.attention, std::memory_order_relaxed);
-  if (write.slot == nullptr) return;
-  StoreBigEndian64(context.otel_record + kOtelTraceIdOffset, trace_id_high);
-  StoreBigEndian64(context.otel_record + kOtelTraceIdOffset + 8, trace_id_low);
-  write.slot->trace_id_high.store(trace_id_high, std::memory_order_relaxed);
-  const bool has_trace_id = (trace_id_high | trace_id_low) != 0;
-  write.slot->trace_id_low.store(
-      has_trace_id ? trace_id_low : context.record.root_span_id.load(std::memory_order_relaxed),
-      std::memory_order_relaxed);
+  StoreTrace(context, write.slot, trace_id_high, trace_id_low, trace_flags,
+             context.record.root_span_id.load(std::memory_order_relaxed));
 }
 
-// The two calls that tracers make most, for the usual case. False: nothing was changed, and the
-// library has to look at it (the thread is not attached, a trace id has to be taken away, a write
-// is interrupted, latencies are measured).
-inline bool TrySet(ThreadContext& context, uint64_t span_id, uint64_t root_span_id) {
-  constexpr uint32_t kUnusual = kAttentionTrace | kAttentionTimed;
-  const int unusual =
-      static_cast<int>(!IsWritable(context)) |
-      static_cast<int>((context.attention.load(std::memory_order_relaxed) & kUnusual) != 0);
-  if (__builtin_expect(unusual, 0) != 0) return false;
-  const OpenWrite write = BeginWrite(context);
-  if (__builtin_expect((write.attention & kUnusual) != 0, 0)) {
-    // A handler set a trace id since we looked: leave all as it is.
-    FinishWrite(context, write, context.record.span_id.load(std::memory_order_relaxed),
-                context.record.root_span_id.load(std::memory_order_relaxed));
-    return false;
+inline void FinishWrite(ThreadContext& context, const OpenWrite& write, uint64_t span_id,
+                        uint64_t root_span_id) {
+  if (write.slot != nullptr) {
+    MakeOtelRecordValid(context, context.trace_flags.load(std::memory_order_relaxed), span_id,
+                        root_span_id);
+  }
+  MarkReady(context, span_id, root_span_id);
+  if (write.slot != nullptr) CloseSlot(write.slot, write.idle_word);
+}
+
+// The rest of a set, behind MarkBusy, that has a trace id to take away. Out of line and the last
+// thing that its caller does, so that the hot code around it keeps everything in registers.
+[[gnu::cold, gnu::noinline]] inline void FinishSetWithoutTrace(ThreadContext& context,
+                                                               uint32_t attention, uint64_t span_id,
+                                                               uint64_t root_span_id) {
+  OpenWrite write;
+  write.attention = attention & ~kAttentionTrace;
+  if ((attention & kAttentionOutside) != 0) {
+    write.slot = context.slot.load(std::memory_order_relaxed);
+    write.idle_word = OpenSlot(context, write.slot);
   }
   WriteIds(context, write, span_id, root_span_id);
+  WriteTrace(context, write, 0, 0, 0);
   FinishWrite(context, write, span_id, root_span_id);
+}
+
+// Whether latencies are measured is settled when the thread is attached, so this look before the
+// marker is good enough.
+SPANPROF_ALWAYS_INLINE bool IsForTheLibrary(const ThreadContext& context) {
+  const uint32_t attention = context.attention.load(std::memory_order_relaxed);
+  return (static_cast<int>(!IsWritable(context)) |
+          static_cast<int>((attention & kAttentionTimed) != 0)) != 0;
+}
+
+// The two calls that tracers make most. False: nothing was changed, and the library has to look at
+// it (the thread is not attached, a write is interrupted, latencies are measured).
+SPANPROF_ALWAYS_INLINE bool TrySet(ThreadContext& context, uint64_t span_id,
+                                   uint64_t root_span_id) {
+  if (__builtin_expect(IsForTheLibrary(context), 0)) return false;
+  MarkBusy(context);
+  const uint32_t attention = context.attention.load(std::memory_order_relaxed);
+  if (__builtin_expect(attention == 0, 1)) {
+    StoreIds(context, span_id, root_span_id);
+    MarkReady(context, span_id, root_span_id);
+    return true;
+  }
+  if (__builtin_expect(attention != kAttentionOutside, 0)) {
+    FinishSetWithoutTrace(context, attention, span_id, root_span_id);
+    return true;
+  }
+  Slot* slot = context.slot.load(std::memory_order_relaxed);
+  const uint64_t idle_word = OpenSlot(context, slot);
+  StoreIds(context, span_id, root_span_id);
+  StoreIdsOutside(context, slot, span_id, root_span_id);
+  slot->trace_id_low.store(root_span_id, std::memory_order_relaxed);
+  MakeOtelRecordValid(context, 0, span_id, root_span_id);
+  MarkReady(context, span_id, root_span_id);
+  CloseSlot(slot, idle_word);
   return true;
 }
 
-inline bool TrySetTrace(ThreadContext& context, uint64_t trace_id_high, uint64_t trace_id_low,
-                        uint64_t span_id, uint64_t root_span_id) {
-  const int unusual =
-      static_cast<int>(!IsWritable(context)) |
-      static_cast<int>((context.attention.load(std::memory_order_relaxed) & kAttentionTimed) != 0) |
-      static_cast<int>((trace_id_high | trace_id_low) == 0);
-  if (__builtin_expect(unusual, 0) != 0) return false;
-  OpenWrite write = BeginWrite(context);
-  write.attention |= kAttentionTrace;
-  WriteIds(context, write, span_id, root_span_id);
-  WriteTrace(context, write, trace_id_high, trace_id_low, 0);
-  FinishWrite(context, write, span_id, root_span_id);
+SPANPROF_ALWAYS_INLINE bool TrySetTrace(ThreadContext& context, uint64_t trace_id_high,
+                                        uint64_t trace_id_low, uint64_t span_id,
+                                        uint64_t root_span_id) {
+  const bool no_trace = (trace_id_high | trace_id_low) == 0;
+  if (__builtin_expect(IsForTheLibrary(context) || no_trace, 0)) return false;
+  MarkBusy(context);
+  const uint32_t attention = context.attention.load(std::memory_order_relaxed) | kAttentionTrace;
+  context.attention.store(attention, std::memory_order_relaxed);
+  if ((attention & kAttentionOutside) == 0) {
+    StoreIds(context, span_id, root_span_id);
+    StoreTrace(context, nullptr, trace_id_high, trace_id_low, 0, root_span_id);
+    MarkReady(context, span_id, root_span_id);
+    return true;
+  }
+  Slot* slot = context.slot.load(std::memory_order_relaxed);
+  const uint64_t idle_word = OpenSlot(context, slot);
+  StoreIds(context, span_id, root_span_id);
+  StoreIdsOutside(context, slot, span_id, root_span_id);
+  StoreTrace(context, slot, trace_id_high, trace_id_low, 0, root_span_id);
+  MakeOtelRecordValid(context, 0, span_id, root_span_id);
+  MarkReady(context, span_id, root_span_id);
+  CloseSlot(slot, idle_word);
   return true;
 }
 
