@@ -8,9 +8,9 @@
  *   spanprof_context_clear();
  *
  * A context belongs to the calling thread. Setting one costs a few nanoseconds: no lock, no system
- * call, no allocation (but for a thread's first call, which attaches it). Every profiler sample taken
- * on the thread, in the process or outside it, then carries the ids and tags that were active at that
- * instant, or says that they were just being changed.
+ * call, no allocation (but for a thread's first call, which attaches it). Every profiler sample
+ * taken on the thread, in the process or outside it, then carries the ids and tags that were active
+ * at that instant, or says that they were just being changed.
  *
  * Before spanprof_init every call is one branch and keeps nothing.
  *
@@ -18,8 +18,8 @@
  * signal handler too; one that interrupts a context call of its own thread is refused and counted.
  * The others (init, shutdown, attribute, resource, endpoint) must not be made from a handler.
  *
- * Ids are plain integers; 0 is "none". Functions that return int return 0 (or a count) on success and
- * a negative errno value on failure.
+ * Ids are plain integers; 0 is "none". Functions that return int return 0 (or a count) on success
+ * and a negative errno value on failure.
  *
  * The interface is versioned by spanprof_abi_version(): the upper 16 bits change when something is
  * taken away or changes its meaning, the lower 16 bits when something is added.
@@ -54,11 +54,11 @@ typedef struct {
 SPANPROF_API uint32_t spanprof_abi_version(void);
 
 /* Options are words separated by commas, e.g. "ctxstorage=otel,attributes=http.route;tenant"; NULL
- * or "" for the defaults. 0; -EINVAL for options that cannot be understood; -EBUSY when the process is
- * initialised already with another ctxstorage or other attributes (spanprof_error() names both; the
- * same options again are fine); -EPROTO when another copy of spanprof with another interface version
- * is active in the process. */
-SPANPROF_API int spanprof_init(const char *options);
+ * or "" for the defaults. 0; -EINVAL for options that cannot be understood; -EBUSY when the process
+ * is initialised already with another ctxstorage or other attributes (spanprof_error() names both;
+ * the same options again are fine); -EPROTO when another copy of spanprof with another interface
+ * version is active in the process. */
+SPANPROF_API int spanprof_init(const char* options);
 SPANPROF_API int spanprof_is_initialized(void);
 
 /* 1: contexts are published for readers outside the process. 0: not; also when ctxstorage=otel was
@@ -70,7 +70,7 @@ SPANPROF_API int spanprof_is_otel_mode(void);
 SPANPROF_API void spanprof_shutdown(void);
 
 /* Why the last spanprof_init of this process failed, or "". Valid until the next one. */
-SPANPROF_API const char *spanprof_error(void);
+SPANPROF_API const char* spanprof_error(void);
 
 /* The active span and the local root of its trace in this process. Takes away a trace id that was
  * set before; tags stay. */
@@ -83,46 +83,47 @@ SPANPROF_API void spanprof_context_set_trace(uint64_t trace_id_high, uint64_t tr
 /* The number that stands for a value in records, the same for the process's life and in its forked
  * children. 0: the value is longer than 4096 bytes or the dictionary is full (counted), or there is
  * no value or no initialised library. */
-SPANPROF_API uint32_t spanprof_intern(const char *value, size_t length);
+SPANPROF_API uint32_t spanprof_intern(const char* value, size_t length);
 
 /* Sets the tag at a position of attributes=. NULL, or length 0, takes it away. -EINVAL: no such
- * position, or an id that spanprof_intern never gave; -ENOSPC: the dictionary is full; -EBUSY: called
- * by a signal handler that interrupted a context call of its thread; -ENODEV: not initialised. */
-SPANPROF_API int spanprof_context_set_tag(unsigned slot, const char *value, size_t length);
+ * position, or an id that spanprof_intern never gave; -ENOSPC: the dictionary is full; -EBUSY:
+ * called by a signal handler that interrupted a context call of its thread; -ENODEV: not
+ * initialised. */
+SPANPROF_API int spanprof_context_set_tag(unsigned slot, const char* value, size_t length);
 SPANPROF_API int spanprof_context_set_tag_id(unsigned slot, uint32_t id);
 
 /* Replaces the whole context, ids and tags, in one publication. */
-SPANPROF_API int spanprof_context_update(const spanprof_context *context);
+SPANPROF_API int spanprof_context_update(const spanprof_context* context);
 
-/* Puts the current context into *out and replaces it by *in, for a switch of fibers, virtual threads
- * or coroutines. `in` may be NULL (no context), `out` too (not wanted). */
-SPANPROF_API void spanprof_context_swap(const spanprof_context *in, spanprof_context *out);
+/* Puts the current context into *out and replaces it by *in, for a switch of fibers, virtual
+ * threads or coroutines. `in` may be NULL (no context), `out` too (not wanted). */
+SPANPROF_API void spanprof_context_swap(const spanprof_context* in, spanprof_context* out);
 
 /* The calling thread's context; all zero when there is none. -EAGAIN: called by a handler that
  * interrupted a change of it. */
-SPANPROF_API int spanprof_context_get(spanprof_context *out);
+SPANPROF_API int spanprof_context_get(spanprof_context* out);
 
-/* Another thread's context while it runs. -ENOTSUP with ctxstorage=profiler; -ESRCH: that thread has
- * published nothing; -EAGAIN: it changed each time that we looked. */
-SPANPROF_API int spanprof_context_get_by_tid(int tid, spanprof_context *out);
+/* Another thread's context while it runs. -ENOTSUP with ctxstorage=profiler; -ESRCH: that thread
+ * has published nothing; -EAGAIN: it changed each time that we looked. */
+SPANPROF_API int spanprof_context_get_by_tid(int tid, spanprof_context* out);
 
 /* No ids, no tags. */
 SPANPROF_API void spanprof_context_clear(void);
 
 /* The endpoint (route, method name) of all spans under a local root, at any time before the profile
  * is written. -ENOSPC: as spanprof_intern. */
-SPANPROF_API int spanprof_endpoint_set(uint64_t root_span_id, const char *name, size_t length);
+SPANPROF_API int spanprof_endpoint_set(uint64_t root_span_id, const char* name, size_t length);
 
 /* The position of an attribute, added behind those of attributes= if it is new. -ENOSPC: there are
  * SPANPROF_TAG_COUNT already. */
-SPANPROF_API int spanprof_attribute(const char *name, size_t length);
+SPANPROF_API int spanprof_attribute(const char* name, size_t length);
 
 /* Sets a resource attribute of the process (service.name, ...) for readers and profiles. */
-SPANPROF_API int spanprof_resource_set(const char *key, const char *value);
+SPANPROF_API int spanprof_resource_set(const char* key, const char* value);
 
 /* Counters of everything that was refused, dropped or given up. Names are stable; NULL behind the
  * last one. */
-SPANPROF_API const char *spanprof_counter_name(unsigned index);
+SPANPROF_API const char* spanprof_counter_name(unsigned index);
 SPANPROF_API uint64_t spanprof_counter_value(unsigned index);
 
 /* With latency=on. */
@@ -130,7 +131,7 @@ enum { SPANPROF_LATENCY_WRITE = 0, SPANPROF_LATENCY_HANDLER_READ = 1 };
 typedef struct {
   uint64_t count, p50_ns, p99_ns, p999_ns;
 } spanprof_latency_summary;
-SPANPROF_API int spanprof_latency(int which, spanprof_latency_summary *out);
+SPANPROF_API int spanprof_latency(int which, spanprof_latency_summary* out);
 
 #ifdef __cplusplus
 }

@@ -135,8 +135,9 @@ class Writer {
     meta.AddKey("extra", Extra());
     // Those with the most samples are shown first.
     std::vector<std::pair<size_t, size_t>> by_size = sizes_of_threads_;
-    std::stable_sort(by_size.begin(), by_size.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::sort(by_size.begin(), by_size.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
     by_size.resize(std::min(by_size.size(), kMaxVisibleThreads));
     JsonList visible;
     for (const auto& [size, index] : by_size) visible.AddNumber(index);

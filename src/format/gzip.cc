@@ -97,7 +97,7 @@ Result<std::string> Decompress(std::string_view bytes, size_t max_size) {
   Inflater inflater(bytes);
   if (!inflater.usable()) return Fail(ENOMEM, "no memory to decompress");
   // One byte more than allowed, to see whether there is more.
-  const size_t limit = max_size + 1;
+  const size_t limit = std::max(max_size, max_size + 1);
   std::string out(std::min(limit, std::max(kFirstSize, bytes.size() * 4)), '\0');
   size_t filled = 0;
   while (true) {

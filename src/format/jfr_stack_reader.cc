@@ -50,27 +50,24 @@ profile::StackId StackReader::ReadStack(size_t position) {
   if (!contents_.ReadConstant(position, trace)) return profile::kNone;
   const FieldValue* frames = trace.Find("frames");
   if (frames == nullptr || !frames->field->array || frames->field->pooled) return profile::kNone;
+  const Type& frame_type = contents_.metadata().types()[frames->field->type];
+  if (frame_type.storage != Storage::kStruct || frame_type.empty) return profile::kNone;
 
-  std::vector<profile::FrameId> innermost_first;
+  std::vector<profile::FrameId> frames_found;  // innermost first
   Input input(contents_.bytes(), frames->offset, frames->end);
   const uint64_t count = input.Varint();
-  if (contents_.metadata().types()[frames->field->type].empty) return profile::kNone;
   Record frame;
   for (uint64_t i = 0; i < count; ++i) {
     if (!contents_.Read(frames->field->type, input, frames->end, frame)) break;
-    innermost_first.push_back(ReadFrame(frame));
+    frames_found.push_back(ReadFrame(frame));
   }
-  profile::StackId stack = profile::kNone;
   if (trace.Number("truncated", 0) != 0) {
     const profile::FunctionId note =
         profile_.AddFunction({.name = profile_.Intern("[stack truncated]")});
-    stack =
-        profile_.AddStack(stack, profile_.AddFrame({.kind = FrameKind::kMarker, .function = note}));
+    frames_found.push_back(profile_.AddFrame({.kind = FrameKind::kMarker, .function = note}));
   }
-  for (auto id = innermost_first.rbegin(); id != innermost_first.rend(); ++id) {
-    if (*id != profile::kNone) stack = profile_.AddStack(stack, *id);
-  }
-  return stack;
+  std::reverse(frames_found.begin(), frames_found.end());
+  return profile_.AddStack(frames_found);
 }
 
 profile::FrameId StackReader::ReadFrame(const Record& record) {

@@ -128,8 +128,9 @@ Timelines BuildTimelines(const profile::Profile& profile, size_t max_spans) {
   std::sort(timelines.threads.begin(), timelines.threads.end(),
             [](const ThreadTimeline& a, const ThreadTimeline& b) { return a.tid < b.tid; });
   for (ThreadTimeline& thread : timelines.threads) {
-    std::stable_sort(thread.samples.begin(), thread.samples.end(), [&](uint32_t a, uint32_t b) {
-      return profile.samples()[a].time_ns < profile.samples()[b].time_ns;
+    std::sort(thread.samples.begin(), thread.samples.end(), [&](uint32_t a, uint32_t b) {
+      return std::pair(profile.samples()[a].time_ns, a) <
+             std::pair(profile.samples()[b].time_ns, b);
     });
     const profile::Sample& last = profile.samples()[thread.samples.back()];
     thread.name = profile.Text(profile.threads()[last.thread].name);

@@ -216,8 +216,9 @@ class Writer {
       any_value |= profile_.samples()[i].value;
     }
     if (indices.empty()) return;
-    std::stable_sort(indices.begin(), indices.end(), [&](uint32_t a, uint32_t b) {
-      return profile_.samples()[a].time_ns < profile_.samples()[b].time_ns;
+    std::sort(indices.begin(), indices.end(), [&](uint32_t a, uint32_t b) {
+      return std::pair(profile_.samples()[a].time_ns, a) <
+             std::pair(profile_.samples()[b].time_ns, b);
     });
     const uint32_t sequence = kFirstSampleSequence + static_cast<uint32_t>(kind);
     WriteSampleDefaults(kind, sequence);

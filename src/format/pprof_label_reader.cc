@@ -67,10 +67,10 @@ LabelReader::Meaning LabelReader::MeaningOf(uint64_t key, bool is_text) {
   return meaning;
 }
 
-// Ours are hex texts, Datadog's numbers, or decimal texts in Go.
-uint64_t LabelReader::ReadId(std::string_view text, uint64_t number) {
+// Ours are hex texts or numbers; other people's are numbers, or decimal texts in Go.
+uint64_t LabelReader::ReadId(std::string_view text, uint64_t number, bool is_ours) {
   if (text.empty()) return number;
-  const auto id = text.size() == 16 ? ParseHex(text) : ParseDecimal(text);
+  const auto id = is_ours ? ParseHex(text) : ParseDecimal(text);
   if (!id) profile_.AddToCounter(kBadLabel, 1);
   return id.value_or(0);
 }
@@ -99,10 +99,10 @@ void LabelReader::Add(uint64_t key, uint64_t text_index, uint64_t number) {
       seen_.context.trace_id_low = number;
       return;
     case Role::kSpanId:
-      seen_.context.span_id = ReadId(text, number);
+      seen_.context.span_id = ReadId(text, number, true);
       return;
     case Role::kRootSpanId:
-      seen_.context.root_span_id = ReadId(text, number);
+      seen_.context.root_span_id = ReadId(text, number, true);
       return;
     case Role::kEndpoint:
       seen_.endpoint = text;
@@ -111,7 +111,7 @@ void LabelReader::Add(uint64_t key, uint64_t text_index, uint64_t number) {
       seen_.thread_name = text;
       return;
     case Role::kThreadId:
-      seen_.thread_id = ReadId(text, number);
+      seen_.thread_id = ReadId(text, number, false);
       return;
     case Role::kTime:
       seen_.time = number;
@@ -120,10 +120,10 @@ void LabelReader::Add(uint64_t key, uint64_t text_index, uint64_t number) {
       seen_.minute = number;
       return;
     case Role::kOtherSpanId:
-      seen_.other_span_id = ReadId(text, number);
+      seen_.other_span_id = ReadId(text, number, false);
       return;
     case Role::kOtherRootSpanId:
-      seen_.other_root_span_id = ReadId(text, number);
+      seen_.other_root_span_id = ReadId(text, number, false);
       return;
     case Role::kOtherEndpoint:
       seen_.other_endpoint = text;
@@ -132,7 +132,7 @@ void LabelReader::Add(uint64_t key, uint64_t text_index, uint64_t number) {
       seen_.other_thread_name = text;
       return;
     case Role::kOtherThreadId:
-      seen_.other_thread_id = ReadId(text, number);
+      seen_.other_thread_id = ReadId(text, number, false);
       return;
     case Role::kOtherTime:
       seen_.other_time = number;

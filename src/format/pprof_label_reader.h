@@ -68,7 +68,7 @@ class LabelReader {
   std::string_view Text(uint64_t index) const {
     return index < strings_.size() ? strings_[index] : std::string_view();
   }
-  uint64_t ReadId(std::string_view text, uint64_t number);
+  uint64_t ReadId(std::string_view text, uint64_t number, bool is_ours);
   void ReadTraceId(std::string_view text);
 
   const std::vector<std::string_view>& strings_;

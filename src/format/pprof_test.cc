@@ -157,9 +157,19 @@ std::string ForeignFile() {
   using namespace pprof;
   std::string bytes;
   protozero::pbf_writer out(bytes);
-  const char* strings[] = {"",       "samples",        "count",   "cpu",  "milliseconds",
-                           "worker", "pool",           "span id", "main", "local root span id",
-                           "77",     "trace endpoint", "GET /"};
+  const char* strings[] = {"",
+                           "samples",
+                           "count",
+                           "cpu",
+                           "milliseconds",
+                           "worker",
+                           "pool",
+                           "span id",
+                           "main",
+                           "local root span id",
+                           "1234567890123456",
+                           "trace endpoint",
+                           "GET /"};
   for (const auto& [type, unit] : {std::pair(1, 2), std::pair(3, 4)}) {
     protozero::pbf_writer value_type(out, ProfileField::kSampleType);
     value_type.add_int64(ValueTypeField::kType, type);
@@ -208,8 +218,8 @@ TEST(Pprof, ReadsOtherPeoplesFiles) {
   const profile::Context& context = profile->contexts()[sample.context];
   EXPECT_EQ(profile->Text(context.tags[0]), "worker");
   EXPECT_EQ(context.span_id, 99u);
-  EXPECT_EQ(context.root_span_id, 77u);
-  EXPECT_EQ(profile->Text(profile->EndpointOf(77)), "GET /");
+  EXPECT_EQ(context.root_span_id, 1234567890123456u) << "16 digits, but not hex";
+  EXPECT_EQ(profile->Text(profile->EndpointOf(1234567890123456)), "GET /");
   EXPECT_EQ(FrameName(*profile, profile->FramesOf(sample.stack).at(0)), "main");
 }
 

@@ -68,7 +68,13 @@ class CodeMap {
   // sample may lie in it.
   [[nodiscard]] std::vector<ElfMapping> Mappings() const;
   [[nodiscard]] CodeMapStatistics statistics() const;
-  // In a forked child, before its first sample.
+
+  // ---- Fork handlers ----
+  // Before a fork, and after it in the parent and in the child: see HoldLoaderLists(), for which
+  // they are. They wait for microseconds, not for a refresh.
+  static void PrepareFork() { HoldLoaderLists(); }
+  static void FinishFork() { ReleaseLoaderLists(); }
+  // In the child, after FinishFork() and before its first sample.
   void ResetAfterFork();
 
   // ---- SIGNAL-SAFE ----

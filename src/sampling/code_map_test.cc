@@ -89,14 +89,23 @@ TEST_F(CodeMapTest, ALoadedLibraryIsWalkedThroughAndAnUnloadedOneForgotten) {
   ASSERT_TRUE(map_.Refresh());
   void* library = Load(SPANPROF_PLUGIN_1);
   Walked walked{&walker_, {}, {}};
+  const auto frames_in_library = [&walked] {
+    unsigned count = 0;
+    for (unsigned i = 0; i < walked.stack.depth; ++i) {
+      Dl_info info{};
+      const bool known = dladdr(reinterpret_cast<void*>(walked.pcs[i]), &info) != 0;
+      if (known && std::string(info.dli_fname) == SPANPROF_PLUGIN_1) ++count;
+    }
+    return count;
+  };
   CallOf(library)(WalkHere, &walked);
-  EXPECT_FALSE(walked.stack.complete);
-  EXPECT_EQ(walked.stack.failure, static_cast<uint8_t>(WalkFailure::kUnknownCode));
-  // The walk that failed is a reason by itself.
+  EXPECT_LT(frames_in_library(), 8u);
+  // What was not known is a reason by itself.
   EXPECT_GT(map_.statistics().unknown_pcs, 0u);
   ASSERT_TRUE(map_.RefreshIfNeeded());
   CallOf(library)(WalkHere, &walked);
   EXPECT_TRUE(walked.stack.complete);
+  EXPECT_EQ(frames_in_library(), 8u);
   const uint64_t plugin_pc = walked.pcs[1];
   dlclose(library);
   // The old snapshot still has the table: a walk through it touches nothing of the library.
@@ -159,8 +168,11 @@ TEST_F(CodeMapTest, AForkedChildGoesOn) {
   });
   int failures = 0;
   for (int i = 0; i < 20; ++i) {
+    CodeMap::PrepareFork();
     const pid_t child = fork();
+    CodeMap::FinishFork();
     if (child == 0) {
+      alarm(30);  // a child that finds a lock taken for ever is a failure, not a hang
       map_.ResetAfterFork();
       Walked walked{&walker_, {}, {}};
       const bool refreshed = map_.Refresh().has_value() && map_.Refresh().has_value();

@@ -6,7 +6,11 @@
 
 #include "sampling/native_workloads.h"
 
+#if defined(__clang__)
+#define CHAIN_SECTION(name) [[gnu::noinline, gnu::section(#name)]]
+#else
 #define CHAIN_SECTION(name) [[gnu::noinline, gnu::noclone, gnu::section(#name)]]
+#endif
 
 #define CHAIN_BOUNDS(name)                                  \
   extern const char __start_##name[] asm("__start_" #name); \

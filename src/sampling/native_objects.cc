@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <iterator>
 #include <link.h>
+#include <mutex>
 #include <string_view>
 #include <system_error>
 #include <ucontext.h>
@@ -24,6 +25,12 @@ constexpr std::size_t kMaxSegmentsOfObject = 64;
 constexpr std::size_t kMaxMappings = 65536;
 constexpr std::size_t kMaxMapsBytes = std::size_t{256} << 20;
 constexpr std::size_t kMaxLineBytes = 8192;
+
+// Held while the loader's own lock is; see HoldLoaderLists().
+std::mutex& LoaderLists() {
+  static auto* const kMutex = new std::mutex();  // never destroyed: a fork may come at any time
+  return *kMutex;
+}
 
 // A plain copy of what the loader shows, into memory that was made before.
 struct CopiedSegment {
@@ -122,7 +129,10 @@ LoadedObjects ListLoadedObjects() {
   for (std::size_t room = 1024;; room = copy.wanted + 256) {
     copy = Copy();
     copy.segments.reserve(room);
-    dl_iterate_phdr(CopyObject, &copy);
+    {
+      const std::lock_guard lock(LoaderLists());
+      dl_iterate_phdr(CopyObject, &copy);
+    }
     if (copy.wanted == copy.segments.size()) break;
   }
   LoadedObjects result;
@@ -137,8 +147,12 @@ LoadedObjects ListLoadedObjects() {
   return result;
 }
 
+void HoldLoaderLists() { LoaderLists().lock(); }
+void ReleaseLoaderLists() { LoaderLists().unlock(); }
+
 uint64_t CountLoaderChanges() {
   uint64_t changes = 0;
+  const std::lock_guard lock(LoaderLists());
   dl_iterate_phdr(CopyChanges, &changes);
   return changes;
 }

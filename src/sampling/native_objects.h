@@ -34,6 +34,12 @@ struct LoadedObjects {
 // unwinds takes the two locks in the other order, and exceptions wait for it.
 [[nodiscard]] LoadedObjects ListLoadedObjects();
 
+// The loader's lock is not made anew in a forked child: one that is made while another thread is in
+// the functions above would find it locked for ever. Between these two calls none is. For fork
+// handlers; what was forked without them must not use these functions.
+void HoldLoaderLists();
+void ReleaseLoaderLists();
+
 // Loads and unloads so far, added up, in about a microsecond.
 [[nodiscard]] uint64_t CountLoaderChanges();
 

@@ -205,9 +205,10 @@ TEST_F(SymboliseTest, AgreesWithLlvmOnDwarf4) {
   CompareWith("llvm-addr2line", false);
 }
 
-// Of binutils 2.40 only the lines: it takes wrong files from DWARF 5, and wrong names for functions
-// without a linkage name.
+// Of binutils 2.40 only the lines, and only of gcc's output: it takes wrong files from DWARF 5,
+// wrong names for functions without a linkage name, and leaves out inlined calls of clang's.
 TEST_F(SymboliseTest, AgreesWithBinutilsOnTheLinesOfEveryAddress) {
+  if (std::string(SPANPROF_TEST_COMPILER).find("clang") != std::string::npos) GTEST_SKIP();
   Compile("-O2 -g");
   CompareWith("addr2line", true);
 }
@@ -244,7 +245,9 @@ TEST_F(SymboliseTest, AProfileGetsNamesLinesAndInlinedFrames) {
     const std::vector<std::string> names = Names(profile, sample);
     EXPECT_EQ(names.back(), "[outer]");
     EXPECT_EQ(names[names.size() - 2], "shop::Checkout(shop::Basket const&)");
-    if (names[0] == "shop::Inner inlined") saw_inlined = true;
+    if (names[0] == "shop::Inner inlined" || names[0] == "shop::Inner(int) inlined") {
+      saw_inlined = true;
+    }
     for (const profile::FrameId id : profile.FramesOf(sample.stack)) {
       const profile::Frame& frame = profile.frames()[id];
       if (frame.kind == profile::FrameKind::kMarker) continue;

@@ -63,6 +63,12 @@ TEST_P(LongjmpStress, ContextsGoOnAfterAnAbandonedWrite) {
     GTEST_SKIP() << "the thread sanitizer delays signals to a point where no write is going on";
   }
   const auto [storage, stack, call] = GetParam();
+#ifndef __OPTIMIZE__
+  if (call == Call::kInlineSet) {
+    GTEST_SKIP() << "without optimisation the library's frames are as large as a signal's, so an "
+                    "abandoned inline write is not told from an interrupted one";
+  }
+#endif
   ASSERT_EQ(InitForStress(storage), 0) << spanprof_error();
   AlternateStack alternate(stack);
   ASSERT_TRUE(alternate.Install());

@@ -15,7 +15,7 @@
 #include "stress_run.h"
 
 // By design: the configuration of an earlier start is left to whoever may be reading it.
-extern "C" const char* __lsan_default_suppressions();
+extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:PublishConfiguration"; }
 
 namespace spanprof::stress {

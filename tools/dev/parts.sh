@@ -147,6 +147,8 @@ part_arm64() {
   build_arm64
   # For the programs that a test starts, where the kernel hands arm64 programs to qemu.
   export QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
+  # For tests of what qemu's user emulation does not do (ptrace, a process with one thread), to skip.
+  export SPANPROF_EMULATED=qemu-user
   record_ctest build/arm64
 }
 

@@ -15,6 +15,8 @@
 #include "profile/names.h"
 #include "profile/profile.h"
 
+// A test's tool: an exception may end it.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) {
   using nlohmann::json;
   using spanprof::profile::Profile;
