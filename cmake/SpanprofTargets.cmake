@@ -41,7 +41,7 @@ function(spanprof_test name)
                                              ${PROJECT_SOURCE_DIR})
   target_compile_options(${name} PRIVATE ${SPANPROF_WARNINGS})
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} spanprof_gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}/"
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}/"
                        PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}")
 endfunction()
 

@@ -198,8 +198,12 @@ void Core::LeaveShelter() {
 void Core::ContinueInForkedChild(bool announced) {
   if (CurrentProcessState() == nullptr) return;
   const SignalBlocker no_signals;
-  // Where fork does not wipe, whatever other threads had is still there.
-  if (!ForkWipesMemory()) registry_.WipeAllObjects();
+  // Where fork does not wipe (or only says so, as qemu's user emulation does), whatever other
+  // threads had is still there.
+  if (announced ? CurrentProcessState()->pid.load(std::memory_order_relaxed) != 0
+                : !ForkWipesMemory()) {
+    registry_.WipeAllObjects();
+  }
   // Unannounced, and perhaps not on the thread that forked: that one still points to its old
   // object, so nobody else may get it.
   if (!announced) registry_.LeaveOldObjectsAlone();

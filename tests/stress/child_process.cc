@@ -33,7 +33,12 @@ int ChildProcess::Wait(double limit_seconds) {
 
 void ChildProcess::Kill() {
   ended_ = true;
-  if (pid_ <= 0) return;
+  // Only as long as it is ours: once waited for, its pid may be anybody's.
+  siginfo_t info = {};
+  if (pid_ <= 0 ||
+      waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    return;
+  }
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
 }

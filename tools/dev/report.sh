@@ -74,12 +74,13 @@ record_script() {
 }
 
 # record_ctest DIR [WRAPPER...]: runs a build folder's tests, by way of a command such as setarch.
+CTEST_OPTIONS=()
 record_ctest() {
   local dir=$1 results=$LOGS/$PART.xml status=0
   shift
   rm -f "$results"
   "$@" ctest --test-dir "$dir" -j "$JOBS" --output-on-failure --no-tests=error \
-    --output-junit "$results" || status=$?
+    --output-junit "$results" "${CTEST_OPTIONS[@]}" || status=$?
   if [[ -f $results ]]; then record_junit "$results"; fi
   return "$status"
 }
