@@ -21,22 +21,26 @@ char election_error[512];
 // Copies share the thread's object, so that a forwarding copy writes it as directly as the active
 // one: once attached, its hot calls do not come here again. The core comes last in the slow calls,
 // so that the hot ones leave their arguments where they are.
-void ShareThreadObject(const CoreInterface& core) {
-  if (spanprof::context::IsAttached(spanprof_thread_v1)) return;
-  if (ThreadContext* context = core.attach_current_thread()) spanprof_thread_v1 = context;
+// False: the thread cannot be attached, and that was counted.
+bool ShareThreadObject(const CoreInterface& core) {
+  if (spanprof::context::IsAttached(spanprof_thread_v1)) return true;
+  ThreadContext* context = core.attach_current_thread();
+  if (context == nullptr) return false;
+  spanprof_thread_v1 = context;
+  return true;
 }
 
 [[gnu::cold, gnu::noinline]] void SetSlowly(uint64_t span_id, uint64_t root_span_id,
                                             const CoreInterface& core) {
-  ShareThreadObject(core);
-  core.context_set(span_id, root_span_id);
+  if (ShareThreadObject(core)) core.context_set(span_id, root_span_id);
 }
 
 [[gnu::cold, gnu::noinline]] void SetTraceSlowly(uint64_t trace_id_high, uint64_t trace_id_low,
                                                  uint64_t span_id, uint64_t root_span_id,
                                                  const CoreInterface& core) {
-  ShareThreadObject(core);
-  core.context_set_trace(trace_id_high, trace_id_low, span_id, root_span_id);
+  if (ShareThreadObject(core)) {
+    core.context_set_trace(trace_id_high, trace_id_low, span_id, root_span_id);
+  }
 }
 
 }  // namespace

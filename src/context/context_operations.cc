@@ -53,9 +53,9 @@ uint64_t RootSpanId(const ThreadContext& context) {
 }  // namespace
 
 ThreadContext* Core::CurrentThread(uintptr_t stack_pointer) {
-  // A writable object is an attached one, of this process and this initialisation.
   ThreadContext* context = spanprof_thread_v1;
-  return IsWritable(*context) ? context : AttachCurrentThread(stack_pointer);
+  if (IsWritable(*context) && IsOfThisGeneration(*context)) return context;
+  return AttachCurrentThread(stack_pointer);
 }
 
 void Core::Set(uint64_t span_id, uint64_t root_span_id) { SetTrace(0, 0, span_id, root_span_id); }

@@ -172,16 +172,21 @@ void Core::Shutdown() {
     slots_.Withdraw();
     process_context_.Withdraw();
   }
-  // From now on a thread's next call finds its object not writable and comes to
+  // From now on a thread's next call finds its object stale or not writable and comes to
   // AttachCurrentThread, which sends it away. A thread that was just writing makes its object
-  // writable once more: hence several rounds. One that stays unscheduled through all of them goes
-  // on writing to memory that nobody looks at.
+  // writable once more, but not current.
   for (int round = 0; round < 3; ++round) {
     registry_.ForEachAttached([](internal::ThreadContext& context) {
+      context.attention.fetch_or(internal::kAttentionStale, std::memory_order_relaxed);
       context.record.checksum.store(0, std::memory_order_relaxed);
+      if (internal::SlotOwner(context.own_slot.word.load(std::memory_order_relaxed)) != 0) {
+        ResetSlot(context.own_slot, 0);
+      }
     });
     sched_yield();
   }
+  // What was in it must not come back when the table is announced again.
+  if (slots_.exists()) slots_.Erase();
 }
 
 }  // namespace spanprof::context

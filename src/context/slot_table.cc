@@ -74,8 +74,10 @@ void SlotTable::Release(uint32_t tid) {
   ResetSlot(slot, 0);
 }
 
+void SlotTable::Erase() { ZeroMapping(header_, internal::SlotTableBytes(capacity_)); }
+
 void SlotTable::ResetInForkedChild() {
-  ZeroMapping(header_, internal::SlotTableBytes(capacity_));
+  Erase();
   Announce();
 }
 

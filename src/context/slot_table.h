@@ -32,6 +32,8 @@ class SlotTable {
   // Where that thread's context is, if it owns the slot.
   internal::Slot& SlotOf(uint32_t tid) const { return slots_[tid % capacity_]; }
 
+  // Every slot is free and empty, and the table is not announced.
+  void Erase();
   // In a forked child: every slot is free, and the publisher is this process.
   void ResetInForkedChild();
 

@@ -37,6 +37,7 @@ ReadStatus ReadOwnContext(ThreadContext& context, spanprof_context* out) {
     // Pairs with the writer's fences: a handler that sees a checksum sees its fields.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const uint64_t checksum = context.record.checksum.load(std::memory_order_relaxed);
+    if (checksum == 0) return ReadStatus::kInProgress;  // shut down meanwhile, by another thread
     CopyFields(context, out);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // A handler that interrupted us may have written: then the copy is of two contexts.

@@ -80,19 +80,37 @@ ThreadRegistry::Chunk* ThreadRegistry::AddChunk() {
   return chunk;
 }
 
+void ThreadRegistry::AppendDetached(ThreadContext& context) {
+  ProcessState* state = CurrentProcessState();
+  context.next_free.store(nullptr, std::memory_order_relaxed);
+  ThreadContext* tail = state->free_tail.load(std::memory_order_relaxed);
+  if (tail == nullptr) {
+    state->free_head.store(&context, std::memory_order_relaxed);
+  } else {
+    tail->next_free.store(&context, std::memory_order_relaxed);
+  }
+  state->free_tail.store(&context, std::memory_order_relaxed);
+}
+
 ThreadContext* ThreadRegistry::TakeDetached(uint32_t tid) {
   ProcessState* state = CurrentProcessState();
-  ThreadContext* context = state->free_head.load(std::memory_order_relaxed);
-  if (context == nullptr) return nullptr;
-  // A thread may still run its last destructors, and another copy of the library in the process may
-  // still hold a pointer to its object. Oldest first, so the first one decides.
-  const uint32_t last_tid = context->tid.load(std::memory_order_relaxed);
-  if (last_tid != tid && ThreadExists(last_tid)) return nullptr;
-  ThreadContext* next = context->next_free.load(std::memory_order_relaxed);
-  state->free_head.store(next, std::memory_order_relaxed);
-  if (next == nullptr) state->free_tail.store(nullptr, std::memory_order_relaxed);
-  context->next_free.store(nullptr, std::memory_order_relaxed);
-  return context;
+  // Oldest first. A thread may still run its last destructors, and another copy of the library in
+  // the process may still hold a pointer to its object; a process's first thread stays as long as
+  // any does. Such objects go to the end again.
+  constexpr int kTries = 8;
+  for (int i = 0; i < kTries; ++i) {
+    ThreadContext* context = state->free_head.load(std::memory_order_relaxed);
+    if (context == nullptr) return nullptr;
+    ThreadContext* next = context->next_free.load(std::memory_order_relaxed);
+    state->free_head.store(next, std::memory_order_relaxed);
+    if (next == nullptr) state->free_tail.store(nullptr, std::memory_order_relaxed);
+    context->next_free.store(nullptr, std::memory_order_relaxed);
+    const uint32_t last_tid = context->tid.load(std::memory_order_relaxed);
+    if (last_tid == tid || !ThreadExists(last_tid)) return context;
+    AppendDetached(*context);
+    if (next == nullptr) return nullptr;
+  }
+  return nullptr;
 }
 
 ThreadContext* ThreadRegistry::TakeUnused() {
@@ -109,7 +127,7 @@ ThreadContext* ThreadRegistry::TakeUnused() {
     state->next_unused.store(index + 1, std::memory_order_relaxed);
     ThreadContext& context = ObjectsOf(chunk)[index % objects_per_chunk_];
     // In a forked child the forking thread goes on with its object, wherever that is.
-    if (context.registered.load(std::memory_order_relaxed) == 0) return &context;
+    if (context.tid.load(std::memory_order_relaxed) == 0) return &context;
   }
 }
 
@@ -143,19 +161,11 @@ void ThreadRegistry::Publish(ThreadContext& context) {
 }
 
 void ThreadRegistry::Detach(ThreadContext& context) {
-  ProcessState* state = CurrentProcessState();
-  WipedLock lock(state->registry_lock);
+  WipedLock lock(CurrentProcessState()->registry_lock);
   const uint32_t tid = context.tid.load(std::memory_order_relaxed);
   by_tid_.load(std::memory_order_relaxed)[tid].store(nullptr, std::memory_order_release);
   context.registered.store(0, std::memory_order_release);
-  context.next_free.store(nullptr, std::memory_order_relaxed);
-  ThreadContext* tail = state->free_tail.load(std::memory_order_relaxed);
-  if (tail == nullptr) {
-    state->free_head.store(&context, std::memory_order_relaxed);
-  } else {
-    tail->next_free.store(&context, std::memory_order_relaxed);
-  }
-  state->free_tail.store(&context, std::memory_order_relaxed);
+  AppendDetached(context);
 }
 
 ThreadContext* ThreadRegistry::Find(uint32_t tid) const {

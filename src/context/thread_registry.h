@@ -67,6 +67,7 @@ class ThreadRegistry {
   Chunk* AddChunk();
   internal::ThreadContext* TakeObject(uint32_t tid);
   internal::ThreadContext* TakeDetached(uint32_t tid);
+  void AppendDetached(internal::ThreadContext& context);
   internal::ThreadContext* TakeUnused();
 
   size_t chunk_bytes_ = 0;

@@ -300,10 +300,21 @@ TEST(Pprof, ReferencesToNothingAreCounted) {
     label.add_int64(LabelField::kKey, 1 << 30);
     label.add_int64(LabelField::kStr, 1 << 30);
   }
+  {
+    protozero::pbf_writer function(out, ProfileField::kFunction);
+    function.add_uint64(FunctionField::kId, 99);
+    function.add_int64(FunctionField::kName, 1 << 30);
+    function.add_int64(FunctionField::kFilename, -1);
+  }
+  {
+    protozero::pbf_writer mapping(out, ProfileField::kMapping);
+    mapping.add_int64(MappingField::kFilename, 1 << 30);
+  }
+  out.add_int64(ProfileField::kComment, 1 << 30);
   const auto profile = ReadPprof(bytes, {});
   ASSERT_TRUE(profile);
   EXPECT_EQ(profile->samples().size(), 2u);
-  EXPECT_GE(profile->counters().at("pprof.bad_reference"), 1u);
+  EXPECT_EQ(profile->counters().at("pprof.bad_reference"), 5u);
   EXPECT_EQ(profile->counters().at("pprof.negative_value"), 1u);
 }
 

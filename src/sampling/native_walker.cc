@@ -132,7 +132,7 @@ class Walk {
     } else if (!ReturnAddressInRegister(rule, return_address)) {
       return Fail(WalkFailure::kUnknownRegister);
     }
-    RestoreRegisters(rule, cfa, return_address);
+    RestoreRegisters(rule, cfa);
     return Enter(return_address, caller_stack_pointer);
   }
 
@@ -173,9 +173,9 @@ class Walk {
   }
 
   // What cannot be read is not known; whether it is ever needed, later frames tell.
-  void RestoreRegisters(const UnwindRule& rule, uint64_t cfa, uint64_t return_address) noexcept {
+  void RestoreRegisters(const UnwindRule& rule, uint64_t cfa) noexcept {
     const uint64_t frame_pointer = frame_pointer_;
-    const bool in_frame = HasFrame(rule, return_address);
+    const bool in_frame = HasFrame(rule, cfa);
     const auto restore = [&](const SavedRegister& saved, uint64_t& value, bool& known) {
       switch (saved.kind) {
         case SavedKind::kSame:
@@ -203,17 +203,15 @@ class Walk {
     restore(rule.frame_pointer, frame_pointer_, frame_pointer_known_);
   }
 
-  // Whether places relative to the frame pointer mean this frame's. gcc's functions with a
-  // realigned stack have them, with the return address copied to above the saved frame pointer; but
-  // of the last two instructions, which come after the frame pointer was taken from the stack, gcc
-  // says the same.
-  bool HasFrame(const UnwindRule& rule, uint64_t return_address) noexcept {
-    if (rule.frame_pointer.kind != SavedKind::kAtFramePointer || !frame_pointer_known_) {
-      return frame_pointer_known_;
-    }
+  // Whether places relative to the frame pointer mean this frame's: it does not point above the
+  // frame, as the caller's would. gcc's functions with a realigned stack have such places, and gcc
+  // says the same of the last two instructions, which come after the caller's frame pointer was
+  // taken from the stack.
+  [[nodiscard]] bool HasFrame(const UnwindRule& rule, uint64_t cfa) const noexcept {
+    if (!frame_pointer_known_) return false;
     if (rule.cfa == CfaKind::kDereference) return true;
-    uint64_t copy = 0;
-    return memory_.Load(frame_pointer_ + sizeof(uint64_t), copy) && copy == return_address;
+    return rule.cfa_register != kMachine.stack_pointer && frame_pointer_ >= stack_pointer_ &&
+           frame_pointer_ < cfa;
   }
 
   // The kernel has put all registers on the stack that the handler ran on.

@@ -68,6 +68,10 @@ std::vector<int> ChainOf(const KeptStack& stack) {
   std::reverse(functions.begin(), functions.end());
   const auto root = std::find(functions.begin(), functions.end(), kChainRoot);
   functions.erase(functions.begin(), root);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  // Functions of the sanitizer, called by those of the chain.
+  while (!functions.empty() && functions.back() == -1) functions.pop_back();
+#endif
   return functions;
 }
 
@@ -104,8 +108,10 @@ void ExpectExactChains(const NativeWalker& walker, StackBounds bounds) {
       const auto expected = static_cast<int>((stack.note >> (3 * (i - 1))) % 8);
       right = right && chain[i] == expected;
     }
-    std::vector<uint64_t> around(
-        stack.pcs.end() - static_cast<long>(stack.pcs.size() - chain.size()), stack.pcs.end());
+    const auto root = std::find_if(stack.pcs.rbegin(), stack.pcs.rend(), [](uint64_t pc) {
+      return ChainFunctionOf(pc - 1) == kChainRoot;
+    });
+    std::vector<uint64_t> around(stack.pcs.rbegin(), root);
     if (outside.empty()) outside = around;
     right = right && around == outside;
     if (!right && ++wrong < 10) {

@@ -29,6 +29,7 @@ namespace spanprof::internal {
 inline constexpr uint32_t kAttentionOutside = 1u << 0;  // publish to slot and OTEP record
 inline constexpr uint32_t kAttentionTrace = 1u << 1;    // a trace id or flags are set
 inline constexpr uint32_t kAttentionTimed = 1u << 2;    // latency histograms are on
+inline constexpr uint32_t kAttentionStale = 1u << 3;    // of before a shutdown
 
 // Constants of StoreHex64, kept in the thread's own object. In .rodata their line may fall into the
 // same set of the first-level cache as the object's, whose way predictor then mistakes one for the
@@ -307,7 +308,7 @@ inline void FinishWrite(ThreadContext& context, const OpenWrite& write, uint64_t
 SPANPROF_ALWAYS_INLINE bool IsForTheLibrary(const ThreadContext& context) {
   const uint32_t attention = context.attention.load(std::memory_order_relaxed);
   return (static_cast<int>(!IsWritable(context)) |
-          static_cast<int>((attention & kAttentionTimed) != 0)) != 0;
+          static_cast<int>((attention & (kAttentionTimed | kAttentionStale)) != 0)) != 0;
 }
 
 // The two calls that tracers make most. False: nothing was changed, and the library has to look at
