@@ -173,12 +173,13 @@ void Core::DetachThread(ThreadContext& context) {
   const uint32_t tid = context.tid.load(std::memory_order_relaxed);
   Slot* slot = context.slot.load(std::memory_order_relaxed);
   context.record.checksum.store(0, std::memory_order_relaxed);
-  internal::StoreRecord32(context.otel_record + internal::kOtelValidOffset, 0);
+  // First the slot: while its word is idle, slot and record have to say the same.
   if (slot == &context.own_slot) {
     ResetSlot(*slot, 0);
   } else if (slot != nullptr) {
     slots_.Release(tid);
   }
+  internal::StoreRecord32(context.otel_record + internal::kOtelValidOffset, 0);
   registry_.Detach(context);
 }
 

@@ -2,8 +2,10 @@
 # The parts of ./dev test, in the order in which they run. Sourced by ./dev.
 
 # shellcheck disable=SC2034 # Used by ./dev.
-TEST_PARTS=(unit release asan tsan ubsan clang models fuzz arm64 musl macos format shell tidy
-  exports)
+DEFAULT_PARTS=(unit release models arm64 format shell exports)
+# Written and working, but not yet seen to pass on everything that the tree has now.
+HELD_BACK_PARTS=(asan tsan ubsan clang fuzz musl macos tidy)
+TEST_PARTS=("${DEFAULT_PARTS[@]}" "${HELD_BACK_PARTS[@]}")
 
 describe_part() {
   case $1 in
