@@ -108,10 +108,12 @@ void ExpectExactChains(const NativeWalker& walker, StackBounds bounds) {
       const auto expected = static_cast<int>((stack.note >> (3 * (i - 1))) % 8);
       right = right && chain[i] == expected;
     }
-    const auto root = std::find_if(stack.pcs.rbegin(), stack.pcs.rend(), [](uint64_t pc) {
-      return ChainFunctionOf(pc - 1) == kChainRoot;
-    });
-    std::vector<uint64_t> around(stack.pcs.rbegin(), root);
+    // From the outermost to the root, which may itself be where the sample was taken.
+    std::vector<uint64_t> around;
+    for (std::size_t i = stack.pcs.size(); i-- > 0;) {
+      if (ChainFunctionOf(stack.pcs[i] - (i == 0 ? 0 : 1)) == kChainRoot) break;
+      around.push_back(stack.pcs[i]);
+    }
     if (outside.empty()) outside = around;
     right = right && around == outside;
     if (!right && ++wrong < 10) {
