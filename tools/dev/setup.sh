@@ -11,7 +11,7 @@ ZIG_VERSION=0.17.0
 packages_of() {
   case $1 in
     build) echo g++ cmake ninja-build ccache libprotozero-dev libcli11-dev libfmt-dev \
-      nlohmann-json3-dev libexpected-dev robin-map-dev zlib1g-dev ;;
+      nlohmann-json3-dev libexpected-dev robin-map-dev zlib1g-dev libdw-dev ;;
     test) echo libgtest-dev libgmock-dev librapidcheck-dev gdb binutils ;;
     bench) echo libbenchmark-dev ;;
     lint) echo clang-format-19 clang-tidy-19 shellcheck ;;
