@@ -120,7 +120,9 @@ Result<void> Core::Init(std::string_view text) {
 
 void Core::PublishConfiguration(const Configuration& next) {
   // The old one is left to whoever may be reading it; kMaxResourceChanges bounds how many.
-  configuration_.store(new Configuration(next), std::memory_order_release);
+  auto* published = new Configuration(next);
+  published->previous = configuration();
+  configuration_.store(published, std::memory_order_release);
   if (outside_.load(std::memory_order_relaxed) &&
       !process_context_.Publish(EncodeProcessContext(next.resource, next.attribute_names))) {
     Log(next.log, "the process context (OTEL_CTX) cannot be published: memory here has no names");

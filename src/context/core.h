@@ -28,6 +28,7 @@ namespace spanprof::context {
 
 // Never changed once it is published; a new one takes its place.
 struct Configuration {
+  const Configuration* previous = nullptr;  // never freed: somebody may still be reading it
   ContextStorage requested_storage = ContextStorage::kProfiler;
   std::vector<std::string> attributes;       // as given to init
   std::vector<std::string> attribute_names;  // those, and the ones added since
