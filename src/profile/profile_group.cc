@@ -101,7 +101,23 @@ void GroupByFunction(const Profile& profile, SampleKind kind, Groups& groups) {
   }
 }
 
+size_t TagPosition(const Profile& profile, const std::string& tag) {
+  const auto& names = profile.attribute_names;
+  return static_cast<size_t>(std::find(names.begin(), names.end(), tag) - names.begin());
+}
+
 }  // namespace
+
+std::string GroupName(const Profile& profile, const Sample& sample, GroupBy by,
+                      const std::string& tag) {
+  if (by == GroupBy::kFunction) {
+    const FrameId frame = profile.stacks()[sample.stack].frame;
+    return frame == kNone ? std::string(kNoName) : FrameName(profile, frame);
+  }
+  if (by == GroupBy::kThread) return NameByThread(profile, profile.threads()[sample.thread]);
+  if (by == GroupBy::kKind) return std::string(NameOf(sample.kind));
+  return NameByContext(profile, profile.contexts()[sample.context], by, TagPosition(profile, tag));
+}
 
 std::vector<Group> GroupSamples(const Profile& profile, GroupBy by, SampleKind kind,
                                 const std::string& tag) {
@@ -115,9 +131,7 @@ std::vector<Group> GroupSamples(const Profile& profile, GroupBy by, SampleKind k
       AddTo(groups, NameByThread(profile, profile.threads()[id]), weights[id], weights[id]);
     }
   } else {
-    const auto& names = profile.attribute_names;
-    const auto position =
-        static_cast<size_t>(std::find(names.begin(), names.end(), tag) - names.begin());
+    const size_t position = TagPosition(profile, tag);
     const auto weights = WeightsBy(profile, kind, &Sample::context, profile.contexts().size());
     for (ContextId id = 0; id < weights.size(); ++id) {
       if (IsZero(weights[id])) continue;

@@ -53,4 +53,13 @@ struct Group {
 std::vector<Group> GroupSamples(const Profile& profile, GroupBy by, SampleKind kind,
                                 const std::string& tag = {});
 
+// The name of the group that a sample is in. kFunction: of its innermost frame.
+std::string GroupName(const Profile& profile, const Sample& sample, GroupBy by,
+                      const std::string& tag = {});
+
+// The samples of one of those groups, of every kind, as a profile of their own, as Select() makes
+// it: to group them again by something else.
+Profile SelectGroup(const Profile& profile, GroupBy by, const std::string& name,
+                    const std::string& tag = {});
+
 }  // namespace spanprof::profile

@@ -77,6 +77,30 @@ TEST_F(ProfileQueryTest, SelectsByEveryField) {
   EXPECT_EQ(SelectedValue({.endpoint = "GET /cart", .kind = SampleKind::kCpu}), 3u);
 }
 
+TEST_F(ProfileQueryTest, TimesThatDoNotFitAreCutAtTheEndOfTime) {
+  profile_.start_time_ns = ~uint64_t{0} - 5;
+  const Profile selected = Select(profile_, {.from_ns = ~uint64_t{0} - 2});
+  EXPECT_EQ(selected.start_time_ns, ~uint64_t{0} - 2);
+  EXPECT_EQ(selected.duration_ns, 2u);
+}
+
+TEST_F(ProfileQueryTest, EveryGroupCanBeSelected) {
+  for (const GroupBy by : {GroupBy::kEndpoint, GroupBy::kTrace, GroupBy::kSpan, GroupBy::kRootSpan,
+                           GroupBy::kTag, GroupBy::kThread}) {
+    for (const Group& group : GroupSamples(profile_, by, SampleKind::kCpu, "tenant")) {
+      const Profile selected = SelectGroup(profile_, by, group.name, "tenant");
+      const auto again = GroupSamples(selected, by, SampleKind::kCpu, "tenant");
+      ASSERT_EQ(again.size(), 1u) << group.name;
+      EXPECT_EQ(again[0].name, group.name);
+      EXPECT_EQ(again[0].total_value, group.total_value) << group.name;
+    }
+  }
+  EXPECT_EQ(TotalsOf(SelectGroup(profile_, GroupBy::kEndpoint, "(none)")).value, 8u);
+  EXPECT_EQ(TotalsOf(SelectGroup(profile_, GroupBy::kFunction, "sql")).value, 105u);
+  EXPECT_EQ(TotalsOf(SelectGroup(profile_, GroupBy::kKind, "wall")).value, 100u);
+  EXPECT_TRUE(SelectGroup(profile_, GroupBy::kSpan, "no such span").samples().empty());
+}
+
 TEST_F(ProfileQueryTest, ASelectionHasOnlyWhatItNeeds) {
   const Profile selected =
       Select(profile_, {.endpoint = "POST /pay", .from_ns = 1100, .to_ns = 1500});

@@ -69,29 +69,29 @@ class Matcher {
   std::vector<bool> threads_;   // by ThreadId
 };
 
-}  // namespace
+// A file may say anything of its times: the sum need not fit.
+uint64_t EndOf(const Profile& profile) {
+  const uint64_t end = profile.start_time_ns + profile.duration_ns;
+  return end < profile.start_time_ns ? ~uint64_t{0} : end;
+}
 
-Profile Select(const Profile& profile, const Filter& filter) {
+// A profile of the samples for which `matches` holds, of the time from `start` to `end`.
+template <class Matches>
+Profile SelectIf(const Profile& profile, uint64_t start, uint64_t end, Matches matches) {
   // Never less than needed for everything, so that nothing of a selection is folded.
   Profile selected(std::max(profile.max_memory(), 2 * profile.memory_used()));
   selected.resource = profile.resource;
   selected.attribute_names = profile.attribute_names;
   selected.periods = profile.periods;
   for (const auto& [name, count] : profile.counters()) selected.AddToCounter(name, count);
-
-  uint64_t start = profile.start_time_ns;
-  uint64_t end = start + profile.duration_ns;
-  if (filter.from_ns) start = std::clamp(*filter.from_ns, start, end);
-  if (filter.to_ns) end = std::clamp(*filter.to_ns, start, end);
   selected.start_time_ns = start;
   selected.duration_ns = end - start;
 
   TableCopy::TagPositions positions;
   std::iota(positions.begin(), positions.end(), 0U);
   TableCopy copy(profile, selected, positions);
-  const Matcher matcher(profile, filter);
   for (const Sample& sample : profile.samples()) {
-    if (!matcher.Matches(sample)) continue;
+    if (!matches(sample)) continue;
     selected.AddSample(copy.ToSample(sample));
     const uint64_t root = profile.contexts()[sample.context].root_span_id;
     if (const StringId endpoint = profile.EndpointOf(root); endpoint != kNone) {
@@ -99,6 +99,38 @@ Profile Select(const Profile& profile, const Filter& filter) {
     }
   }
   return selected;
+}
+
+}  // namespace
+
+Profile Select(const Profile& profile, const Filter& filter) {
+  uint64_t start = profile.start_time_ns;
+  uint64_t end = EndOf(profile);
+  if (filter.from_ns) start = std::clamp(*filter.from_ns, start, end);
+  if (filter.to_ns) end = std::clamp(*filter.to_ns, start, end);
+  const Matcher matcher(profile, filter);
+  return SelectIf(profile, start, end,
+                  [&](const Sample& sample) { return matcher.Matches(sample); });
+}
+
+Profile SelectGroup(const Profile& profile, GroupBy by, const std::string& name,
+                    const std::string& tag) {
+  // Decided once for each thread, stack or context, not once for each sample.
+  const bool by_thread = by == GroupBy::kThread;
+  const bool by_stack = by == GroupBy::kFunction;
+  const size_t size = by_thread  ? profile.threads().size()
+                      : by_stack ? profile.stacks().size()
+                                 : profile.contexts().size();
+  std::vector<std::optional<bool>> known(size);
+  const auto matches = [&](const Sample& sample) {
+    if (by == GroupBy::kKind) return GroupName(profile, sample, by) == name;
+    std::optional<bool>& is_in = known[by_thread  ? sample.thread
+                                       : by_stack ? sample.stack
+                                                  : sample.context];
+    if (!is_in) is_in = GroupName(profile, sample, by, tag) == name;
+    return *is_in;
+  };
+  return SelectIf(profile, profile.start_time_ns, EndOf(profile), matches);
 }
 
 }  // namespace spanprof::profile
