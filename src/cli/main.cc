@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "cli/context_command.h"
+#include "cli/export_command.h"
 #include "cli/report_error.h"
 
 namespace {
@@ -21,6 +22,7 @@ int Run(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> run;
   spanprof::cli::AddContextCommand(app, run);
+  spanprof::cli::AddExportCommand(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,42 @@
+#include "cli/output_file.h"
+
+#include <cerrno>
+#include <system_error>
+#include <unistd.h>
+
+#include "base/printable_text.h"
+#include "base/unique_fd.h"
+#include "export/directory_files.h"
+
+namespace spanprof::cli {
+namespace {
+
+Result<void> WriteStandardOutput(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(STDOUT_FILENO, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      return Fail(errno,
+                  "cannot write to the standard output: " + std::generic_category().message(errno));
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> WriteOutput(const std::string& path, std::string_view bytes) {
+  if (path == "-") return WriteStandardOutput(bytes);
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  if (name.empty() || name == "." || name == "..") {
+    return Fail(EISDIR, Quoted(path) + " is a folder", "give the name of a file");
+  }
+  const Result<UniqueFd> directory = sending::OpenDirectory(folder);
+  if (!directory) return tl::make_unexpected(directory.error());
+  return sending::WriteFileWhole(directory->get(), name, bytes, sending::IfPresent::kReplace);
+}
+
+}  // namespace spanprof::cli
