@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "cli/context_command.h"
 #include "cli/export_command.h"
+#include "cli/report_command.h"
 #include "cli/report_error.h"
 
 namespace {
@@ -23,6 +24,7 @@ int Run(int argc, char** argv) {
   std::function<int()> run;
   spanprof::cli::AddContextCommand(app, run);
   spanprof::cli::AddExportCommand(app, run);
+  spanprof::cli::AddReportCommand(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
