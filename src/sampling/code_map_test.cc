@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <dlfcn.h>
@@ -24,7 +23,6 @@
 namespace spanprof::sampling {
 namespace {
 
-using std::chrono::milliseconds;
 using PluginCall = int (*)(int (*)(void*), void*);
 
 struct Walked {
@@ -85,7 +83,7 @@ TEST_F(CodeMapTest, RefreshesOnlyWhenThereIsAReason) {
   EXPECT_FALSE(map_.RefreshIfNeeded());
 }
 
-TEST_F(CodeMapTest, DISABLED_ALoadedLibraryIsWalkedThroughAndAnUnloadedOneForgotten) {
+TEST_F(CodeMapTest, ALoadedLibraryIsWalkedThroughAndAnUnloadedOneForgotten) {
   ASSERT_TRUE(map_.Refresh());
   void* library = Load(SPANPROF_PLUGIN_1);
   Walked walked{&walker_, {}, {}};
@@ -211,7 +209,7 @@ TEST_F(CodeMapTest, SurvivesLoadingAndUnloading) {
     }
   });
   NativeSelfSampler sampler(walker_);
-  sampler.Run(milliseconds(2000), [] {
+  sampler.Run(5000, [] {
     void* library = dlopen(SPANPROF_PLUGIN_2, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
     const PluginCall call = CallOf(library);
@@ -228,7 +226,7 @@ TEST_F(CodeMapTest, SurvivesLoadingAndUnloading) {
   stop = true;
   refresher.join();
   loader.join();
-  EXPECT_GT(sampler.samples(), 200u);
+  EXPECT_GE(sampler.samples(), 5000u);
   const CodeMapStatistics statistics = map_.statistics();
   std::printf("%u loads, %lu refreshes, %zu bytes of tables, %s", loads.load(),
               static_cast<unsigned long>(statistics.refreshes), statistics.table_bytes,

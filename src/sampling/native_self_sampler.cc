@@ -12,6 +12,9 @@
 #include <memory>
 #include <pthread.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
 
 #include <sys/syscall.h>
 
@@ -94,17 +97,22 @@ NativeSelfSampler::~NativeSelfSampler() {
   storage = nullptr;
 }
 
-void NativeSelfSampler::Run(std::chrono::milliseconds duration, const std::function<void()>& work,
-                            std::chrono::microseconds interval) {
+void NativeSelfSampler::Prepare(int signal, struct sigaction& previous) const {
   const auto [low, high] = OwnStackBounds();
   storage->stack_low = low;
   storage->stack_high = high;
   storage->bounds_known = bounds_ == StackBounds::kKnown;
   struct sigaction action{};
-  struct sigaction previous{};
   action.sa_sigaction = OnSignal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
-  sigaction(SIGPROF, &action, &previous);
+  sigaction(signal, &action, &previous);
+}
+
+void NativeSelfSampler::Run(unsigned wanted, const std::function<void()>& work,
+                            std::chrono::microseconds interval) {
+  if (wanted > kMaxSamples) std::abort();
+  struct sigaction previous{};
+  Prepare(SIGPROF, previous);
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = SIGPROF;
@@ -115,12 +123,28 @@ void NativeSelfSampler::Run(std::chrono::milliseconds duration, const std::funct
   when.it_interval.tv_nsec = std::chrono::nanoseconds(interval).count();
   when.it_value = when.it_interval;
   timer_settime(timer, 0, &when, nullptr);
-  const auto end = std::chrono::steady_clock::now() + duration;
-  while (std::chrono::steady_clock::now() < end) work();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (samples() < wanted && std::chrono::steady_clock::now() < end) work();
   timer_delete(timer);
   // One that was queued comes before the handler goes.
   usleep(1000);
   sigaction(SIGPROF, &previous, nullptr);
+}
+
+bool NativeSelfSampler::RunByInstruction(const std::function<void()>& work) {
+#if defined(__x86_64__)
+  constexpr uint64_t kTrapFlag = 0x100;  // a SIGTRAP after each instruction, but not in handlers
+  struct sigaction previous{};
+  Prepare(SIGTRAP, previous);
+  __writeeflags(__readeflags() | kTrapFlag);
+  work();
+  __writeeflags(__readeflags() & ~kTrapFlag);
+  sigaction(SIGTRAP, &previous, nullptr);
+  return true;
+#else
+  (void)work;
+  return false;
+#endif
 }
 
 unsigned NativeSelfSampler::samples() const { return storage->count.load(); }

@@ -4,11 +4,12 @@
 // walker found.
 //
 //   NativeSelfSampler sampler(walker);
-//   sampler.Run(milliseconds(500), [] { work a little; });
+//   sampler.Run(1000, [] { work a little; });
 //   EXPECT_GE(sampler.CompletePercent(), 99);
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -39,9 +40,15 @@ class NativeSelfSampler {
   NativeSelfSampler(const NativeSelfSampler&) = delete;
   NativeSelfSampler& operator=(const NativeSelfSampler&) = delete;
 
-  // Calls `work` again and again for `duration`, sampling this thread every `interval`.
-  void Run(std::chrono::milliseconds duration, const std::function<void()>& work,
+  // Calls `work` again and again, sampling this thread every `interval`, until there are `wanted`
+  // samples: how many come in a given time depends on what else the machine does. Gives up after a
+  // minute.
+  void Run(unsigned wanted, const std::function<void()>& work,
            std::chrono::microseconds interval = std::chrono::microseconds(150));
+
+  // Calls `work` once with a sample before each of its instructions. False where the machine
+  // cannot: only x86-64 lets a program step itself.
+  [[nodiscard]] bool RunByInstruction(const std::function<void()>& work);
 
   [[nodiscard]] unsigned samples() const;
   [[nodiscard]] unsigned complete() const;
@@ -54,6 +61,9 @@ class NativeSelfSampler {
   static volatile uint64_t note;
 
  private:
+  // Tells the handler of `signal`, and installs it.
+  void Prepare(int signal, struct sigaction& previous) const;
+
   StackBounds bounds_;
 };
 

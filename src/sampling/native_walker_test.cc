@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <dlfcn.h>
@@ -23,8 +22,6 @@
 
 namespace spanprof::sampling {
 namespace {
-
-using std::chrono::milliseconds;
 
 class NativeWalkerTest : public ::testing::Test {
  protected:
@@ -45,12 +42,12 @@ TEST_F(NativeWalkerTest, AtLeast99PercentOfStacksAreComplete) {
   for (const StackBounds bounds : {StackBounds::kKnown, StackBounds::kUnknown}) {
     for (const NativeWorkload& workload : NativeWorkloads()) {
       NativeSelfSampler sampler(walker_, bounds);
-      sampler.Run(milliseconds(250), workload.run);
+      sampler.Run(1000, workload.run);
       std::printf("%-18s %s bounds: %5u samples, %6.2f %% complete\n", workload.name,
                   bounds == StackBounds::kKnown ? "known  " : "unknown", sampler.samples(),
                   sampler.CompletePercent());
       if (sampler.complete() != sampler.samples()) std::printf("%s", sampler.Describe().c_str());
-      EXPECT_GT(sampler.samples(), 50u) << workload.name;
+      EXPECT_GE(sampler.samples(), 1000u) << workload.name;
       EXPECT_GE(sampler.CompletePercent(), 99.0) << workload.name << ": " << sampler.Describe();
       samples += sampler.samples();
       complete += sampler.complete();
@@ -87,14 +84,9 @@ std::string ToText(const std::vector<int>& functions) {
   return text;
 }
 
-void ExpectExactChains(const NativeWalker& walker, StackBounds bounds) {
-  std::mt19937_64 random(7);
-  NativeSelfSampler sampler(walker, bounds);
-  sampler.Run(milliseconds(1500), [&random] {
-    const uint64_t order = RandomOrder(random);
-    NativeSelfSampler::note = order;
-    for (int i = 0; i < 20; ++i) RunChain(order);
-  });
+// Looks at the samples that were taken in the chain, whose order is noted with each. Gives how many
+// these are.
+unsigned ExpectExactChains(const NativeSelfSampler& sampler) {
   unsigned in_chain = 0;
   unsigned wrong = 0;
   std::vector<uint64_t> outside;  // the frames around the chain, the same in every sample
@@ -122,9 +114,28 @@ void ExpectExactChains(const NativeWalker& walker, StackBounds bounds) {
                     << DescribePc(stack.pcs[0]);
     }
   }
-  EXPECT_GT(in_chain, 500u);
   EXPECT_EQ(wrong, 0u);
   std::printf("%u samples in the chain, %u wrong; %s", in_chain, wrong, sampler.Describe().c_str());
+  return in_chain;
+}
+
+// A single place to call the chain from: the frames around it are to be the same in all samples.
+[[gnu::noinline]] void RunNotedChain(uint64_t order) {
+  NativeSelfSampler::note = order;
+  RunChain(order);
+  asm volatile("");  // no tail call, which would leave this function out of the stack
+}
+
+void ExpectExactChains(const NativeWalker& walker, StackBounds bounds) {
+  std::mt19937_64 random(7);
+  NativeSelfSampler sampler(walker, bounds);
+  uint64_t order = 0;
+  unsigned calls = 0;
+  sampler.Run(5000, [&] {
+    if (calls++ % 20 == 0) order = RandomOrder(random);
+    RunNotedChain(order);
+  });
+  EXPECT_GT(ExpectExactChains(sampler), 500u);
 }
 
 TEST_F(NativeWalkerTest, ChainsAreExactWithKnownBounds) {
@@ -141,10 +152,28 @@ TEST_F(NativeWalkerTest, ChainsAreExactWithoutProcessVmReadv) {
   RefuseProcessVmReadvForTesting(false);
 }
 
+// What chance leaves out: prologues and epilogues are a few instructions, and each has its own
+// rule.
+TEST_F(NativeWalkerTest, ChainsAreExactAtEveryInstruction) {
+  for (const StackBounds bounds : {StackBounds::kKnown, StackBounds::kUnknown}) {
+    std::mt19937_64 random(11);
+    NativeSelfSampler sampler(walker_, bounds);
+    std::vector<uint64_t> orders(20);
+    for (uint64_t& order : orders) order = RandomOrder(random);
+    const bool stepped = sampler.RunByInstruction([&orders] {
+      for (const uint64_t order : orders) RunNotedChain(order);
+    });
+    if (!stepped) GTEST_SKIP() << "this machine does not let a program step itself";
+    ASSERT_LT(sampler.samples(), NativeSelfSampler::kMaxSamples);
+    EXPECT_GT(ExpectExactChains(sampler), 5000u);
+  }
+}
+
 TEST_F(NativeWalkerTest, OtherThreadsReachTheirStart) {
   std::thread([this] {
     NativeSelfSampler sampler(walker_);
-    sampler.Run(milliseconds(300), NativeWorkloads()[0].run);
+    sampler.Run(1000, NativeWorkloads()[0].run);
+    EXPECT_GE(sampler.samples(), 1000u);
     EXPECT_GE(sampler.CompletePercent(), 99.0) << sampler.Describe();
   }).join();
 }
