@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "cli/context_command.h"
+#include "cli/doctor_command.h"
 #include "cli/export_command.h"
 #include "cli/report_command.h"
 #include "cli/report_error.h"
@@ -23,6 +24,7 @@ int Run(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> run;
   spanprof::cli::AddContextCommand(app, run);
+  spanprof::cli::AddDoctorCommand(app, run);
   spanprof::cli::AddExportCommand(app, run);
   spanprof::cli::AddReportCommand(app, run);
   try {

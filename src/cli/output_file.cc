@@ -16,8 +16,9 @@ Result<void> WriteStandardOutput(std::string_view bytes) {
     const ssize_t written = write(STDOUT_FILENO, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
-      return Fail(errno,
-                  "cannot write to the standard output: " + std::generic_category().message(errno));
+      const int error_number = errno;
+      return Fail(error_number, "cannot write to the standard output: " +
+                                    std::generic_category().message(error_number));
     }
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
