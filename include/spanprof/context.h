@@ -16,7 +16,8 @@
  *
  * Threads and signals: all calls may be made from any thread. The context calls may be made from a
  * signal handler too; one that interrupts a context call of its own thread is refused and counted.
- * The others (init, shutdown, attribute, resource, endpoint) must not be made from a handler.
+ * The others (init, shutdown, start, stop, dump, attribute, resource, endpoint) must not be made
+ * from a handler.
  *
  * Ids are plain integers; 0 is "none". Functions that return int return 0 (or a count) on success
  * and a negative errno value on failure.
@@ -69,8 +70,27 @@ SPANPROF_API int spanprof_is_otel_mode(void);
  * spanprof_init may be called again. */
 SPANPROF_API void spanprof_shutdown(void);
 
-/* Why the last spanprof_init of this process failed, or "". Valid until the next one. */
+/* Why the last spanprof_init, _start, _stop or _dump of this process failed, or "". Valid until the
+ * next one. */
 SPANPROF_API const char* spanprof_error(void);
+
+/* Records profiles of this process, each sample with its context: "cpu=10ms,file=profile.pb.gz".
+ * Initialises the library first if that was not done; with another ctxstorage or other attributes
+ * than init it fails (-EBUSY). Without cpu= and wall=, CPU time is sampled every 10 ms.
+ *
+ *   file=   where the profile is written when the recording stops or the program exits; %t, %p, %n
+ *           in the name are the time, the process id and a counter
+ *   every=  a profile at this interval, without a gap in sampling
+ *   to=     where each profile is sent
+ *
+ * -EBUSY: a recording is under way; -ENOTSUP: this build has no profiler. */
+SPANPROF_API int spanprof_start(const char* options);
+/* Ends the recording; its last profile has been written and sent when this returns. -ENODEV: there
+ * is none. */
+SPANPROF_API int spanprof_stop(void);
+/* Writes what was recorded so far, or since the last profile of every=, and goes on. The format is
+ * that of the name: .pb.gz .otlp .jfr .html .folded .json.gz .pftrace */
+SPANPROF_API int spanprof_dump(const char* file);
 
 /* The active span and the local root of its trace in this process. Takes away a trace id that was
  * set before; tags stay. */

@@ -18,6 +18,16 @@ namespace {
 // When no core could be elected there is none to ask for the reason.
 char election_error[512];
 
+// Null, and a negative errno value: none could be elected.
+const CoreInterface* ElectOrExplain(int* error) {
+  const auto core = spanprof::context::ElectCore();
+  if (core) return *core;
+  snprintf(election_error, sizeof election_error, "%s; %s", core.error().message.c_str(),
+           core.error().hint.c_str());
+  *error = -core.error().code;
+  return nullptr;
+}
+
 // Copies share the thread's object, so that a forwarding copy writes it as directly as the active
 // one: once attached, its hot calls do not come here again. The core comes last in the slow calls,
 // so that the hot ones leave their arguments where they are.
@@ -50,13 +60,25 @@ extern "C" {
 uint32_t spanprof_abi_version(void) { return SPANPROF_ABI_VERSION; }
 
 int spanprof_init(const char* options) {
-  const auto core = spanprof::context::ElectCore();
-  if (!core) {
-    snprintf(election_error, sizeof election_error, "%s; %s", core.error().message.c_str(),
-             core.error().hint.c_str());
-    return -core.error().code;
-  }
-  return (*core)->init(options);
+  int error = 0;
+  const CoreInterface* core = ElectOrExplain(&error);
+  return core == nullptr ? error : core->init(options);
+}
+
+int spanprof_start(const char* options) {
+  int error = 0;
+  const CoreInterface* core = ElectOrExplain(&error);
+  return core == nullptr ? error : core->start(options);
+}
+
+int spanprof_stop(void) {
+  const CoreInterface* core = ActiveCore();
+  return core == nullptr ? -ENODEV : core->stop();
+}
+
+int spanprof_dump(const char* file) {
+  const CoreInterface* core = ActiveCore();
+  return core == nullptr ? -ENODEV : core->dump(file);
 }
 
 int spanprof_is_initialized(void) {

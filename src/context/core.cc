@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
 
+#include "base/log.h"
 #include "base/resource_attributes.h"
 #include "context/platform.h"
 #include "context/process_state.h"
@@ -24,13 +24,6 @@ std::string Join(const std::vector<std::string>& names) {
 
 const char* StorageName(ContextStorage storage) {
   return storage == ContextStorage::kOtel ? "otel" : "profiler";
-}
-
-void Log(LogTarget target, const std::string& message) {
-  if (target != LogTarget::kStderr) return;
-  const std::string line = "spanprof: " + message + "\n";
-  // One write, so that lines of several threads do not mix. There is nobody to tell if it fails.
-  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
 }
 
 }  // namespace
@@ -72,16 +65,17 @@ Result<void> Core::CreateRecords(const Options& options) {
   const LogTarget log = options.log.value_or(kDefaultLog);
   const uint32_t capacity = options.context_slots.value_or(kDefaultContextSlots);
   if (!slots_.exists() && !slots_.Create(capacity)) {
-    Log(log, "ctxstorage=otel: there is no memory for a table of " + std::to_string(capacity) +
+    LogWarning(
+        log, "ctxstorage=otel: there is no memory for a table of " + std::to_string(capacity) +
                  " slots, so contexts are kept inside the process only (ctxstorage=profiler); try "
                  "a smaller "
                  "ctxslots=");
     return {};
   }
   if (slots_.capacity() != capacity) {
-    Log(log, "ctxslots=" + std::to_string(capacity) +
-                 ": the table of the first initialisation is used, " +
-                 std::to_string(slots_.capacity()) + " slots");
+    LogWarning(log, "ctxslots=" + std::to_string(capacity) +
+                        ": the table of the first initialisation is used, " +
+                        std::to_string(slots_.capacity()) + " slots");
   }
   outside_.store(true, std::memory_order_relaxed);
   return {};
@@ -106,7 +100,7 @@ Result<void> Core::Init(std::string_view text) {
   next.attribute_names = options->attributes;
   next.resource = resource.attributes;
   next.log = options->log.value_or(kDefaultLog);
-  for (const std::string& warning : resource.warnings) Log(next.log, warning);
+  for (const std::string& warning : resource.warnings) LogWarning(next.log, warning);
   timed_.store(options->latency.value_or(kDefaultLatency), std::memory_order_relaxed);
   NanosecondsPerTick();  // the first look at both clocks
   PublishConfiguration(next);
@@ -125,7 +119,8 @@ void Core::PublishConfiguration(const Configuration& next) {
   configuration_.store(published, std::memory_order_release);
   if (outside_.load(std::memory_order_relaxed) &&
       !process_context_.Publish(EncodeProcessContext(next.resource, next.attribute_names))) {
-    Log(next.log, "the process context (OTEL_CTX) cannot be published: memory here has no names");
+    LogWarning(next.log,
+               "the process context (OTEL_CTX) cannot be published: memory here has no names");
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <signal.h>
 
 #include <spanprof/context.h>
 #include <spanprof/internal/thread_context.hpp>
@@ -14,7 +15,7 @@
 namespace spanprof::context {
 
 // The upper half of SPANPROF_ABI_VERSION, and the layout of ThreadContext, which copies share.
-inline constexpr uint32_t kCoreInterfaceVersion = (SPANPROF_ABI_VERSION & 0xFFFF0000u) | 1;
+inline constexpr uint32_t kCoreInterfaceVersion = (SPANPROF_ABI_VERSION & 0xFFFF0000u) | 2;
 
 struct CoreInterface {
   uint32_t version;
@@ -42,6 +43,14 @@ struct CoreInterface {
   const char* (*counter_name)(unsigned index);
   uint64_t (*counter_value)(unsigned index);
   int (*latency)(int which, spanprof_latency_summary* out);
+  int (*start)(const char* options);
+  int (*stop)();
+  int (*dump)(const char* file);
+  void (*finish_before_exit)();
+  void (*resume)();
+  void (*thread_started)();
+  void (*thread_ended)();
+  int (*answer_sigaction)(int signal, const struct sigaction* action, struct sigaction* previous);
 };
 
 // The calls of this copy's own core.

@@ -7,6 +7,7 @@
 #include "context/core.h"
 #include "context/core_interface.h"
 #include "context/counters.h"
+#include "context/profiler_interface.h"
 #include "context/thread_locals.h"
 
 namespace spanprof::context {
@@ -30,8 +31,7 @@ int Init(const char* options) {
   last_error[0] = '\0';
   if (result) return 0;
   const Error& error = result.error();
-  const std::string text = error.hint.empty() ? error.message : error.message + "; " + error.hint;
-  strncpy(last_error, text.c_str(), sizeof last_error - 1);
+  SetLastError((error.hint.empty() ? error.message : error.message + "; " + error.hint).c_str());
   return error.code == 0 ? -EINVAL : -error.code;
 }
 
@@ -83,7 +83,18 @@ int Latency(int which, spanprof_latency_summary* out) {
   return 0;
 }
 
+const ProfilerInterface* Profiler() {
+  const ProfilerInterface* profiler = profiler_interface.load(std::memory_order_acquire);
+  if (profiler == nullptr) SetLastError("this copy of spanprof was built without its profiler");
+  return profiler;
+}
+
 }  // namespace
+
+void SetLastError(const char* text) {
+  strncpy(last_error, text, sizeof last_error - 1);
+  last_error[sizeof last_error - 1] = '\0';
+}
 
 const CoreInterface& ThisCoreInterface() {
   static constexpr CoreInterface kInterface = {
@@ -127,6 +138,46 @@ const CoreInterface& ThisCoreInterface() {
       .counter_name = CounterName,
       .counter_value = CounterValue,
       .latency = Latency,
+      .start =
+          [](const char* options) {
+            const ProfilerInterface* profiler = Profiler();
+            return profiler == nullptr ? -ENOTSUP : profiler->start(options);
+          },
+      .stop =
+          [] {
+            const ProfilerInterface* profiler = Profiler();
+            return profiler == nullptr ? -ENOTSUP : profiler->stop();
+          },
+      .dump =
+          [](const char* file) {
+            const ProfilerInterface* profiler = Profiler();
+            return profiler == nullptr ? -ENOTSUP : profiler->dump(file);
+          },
+      .finish_before_exit =
+          [] {
+            const ProfilerInterface* profiler = profiler_interface.load();
+            if (profiler != nullptr) profiler->finish_before_exit();
+          },
+      .resume =
+          [] {
+            const ProfilerInterface* profiler = profiler_interface.load();
+            if (profiler != nullptr) profiler->resume();
+          },
+      .thread_started =
+          [] {
+            const ProfilerInterface* profiler = profiler_interface.load();
+            if (profiler != nullptr) profiler->thread_started();
+          },
+      .thread_ended =
+          [] {
+            const ProfilerInterface* profiler = profiler_interface.load();
+            if (profiler != nullptr) profiler->thread_ended();
+          },
+      .answer_sigaction =
+          [](int signal, const struct sigaction* action, struct sigaction* previous) {
+            const ProfilerInterface* profiler = profiler_interface.load();
+            return profiler == nullptr ? 0 : profiler->answer_sigaction(signal, action, previous);
+          },
   };
   return kInterface;
 }

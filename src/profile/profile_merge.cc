@@ -66,11 +66,26 @@ void JoinTimes(Profile& into, const Profile& from) {
   into.duration_ns = end - into.start_time_ns;
 }
 
+// Before the samples are joined: they say how much each side weighs.
 void JoinPeriods(Profile& into, const Profile& from) {
+  const auto ours = static_cast<double>(into.samples().size());
+  const auto theirs = static_cast<double>(from.samples().size());
   for (unsigned kind = 0; kind < kSampleKindCount; ++kind) {
-    if (from.periods[kind] == Period{}) continue;
-    if (into.periods[kind] == Period{}) into.periods[kind] = from.periods[kind];
-    if (into.periods[kind] != from.periods[kind]) into.AddToCounter("merge.period_conflict", 1);
+    const Period& other = from.periods[kind];
+    Period& joined = into.periods[kind];
+    if (other == Period{}) continue;
+    if (joined == Period{}) {
+      joined = other;
+    } else if (joined.requested_ns != other.requested_ns) {
+      into.AddToCounter("merge.period_conflict", 1);
+    } else if (joined.actual_ns == 0) {
+      joined.actual_ns = other.actual_ns;
+    } else if (other.actual_ns != 0 && ours + theirs > 0) {
+      // What was asked for is the same; what the kernel gave is not, from one cut to the next.
+      joined.actual_ns = static_cast<uint64_t>((static_cast<double>(joined.actual_ns) * ours +
+                                                static_cast<double>(other.actual_ns) * theirs) /
+                                               (ours + theirs));
+    }
   }
 }
 

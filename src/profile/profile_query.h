@@ -33,8 +33,9 @@ Profile Select(const Profile& profile, const Filter& filter);
 // Adds all of `from` to `into`: tables are joined, tag positions are matched by attribute name,
 // times span both, counters add up, endpoints of both are known. Resource attributes that differ
 // are kept from `into`, and the number of such differences is counted as "merge.resource_conflict";
-// so are differing periods ("merge.period_conflict"), and attribute names for which no tag position
-// is left ("merge.attribute_dropped"). An endpoint that both know is taken from `from`.
+// so are periods that were asked for and differ ("merge.period_conflict"), and attribute names for
+// which no tag position is left ("merge.attribute_dropped"). An endpoint that both know is taken
+// from `from`.
 void Merge(Profile& into, const Profile& from);
 
 enum class GroupBy { kEndpoint, kTrace, kSpan, kRootSpan, kTag, kThread, kFunction, kKind };

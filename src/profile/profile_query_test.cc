@@ -134,11 +134,13 @@ TEST_F(ProfileQueryTest, MergeJoinsEverything) {
   other.resource = {{"service.name", "bank"}, {"host.name", "a"}};
   other.start_time_ns = 500;
   other.duration_ns = 2000;
-  other.periods[0] = {10, 11};
+  other.periods[0] = {20, 20};
+  other.periods[1] = {10, 12};
   other.SetEndpoint(10, "GET /cart/{id}");
   other.AddToCounter("sampler.torn", 4);
   other.AddSample({.time_ns = 600, .stack = AddNamedStack(other, {"main", "cart"}), .value = 1});
   profile_.periods[0] = {10, 10};
+  profile_.periods[1] = {10, 10};
   Merge(profile_, other);
   EXPECT_EQ(profile_.start_time_ns, 500u);
   EXPECT_EQ(profile_.duration_ns, 2000u);
@@ -146,6 +148,10 @@ TEST_F(ProfileQueryTest, MergeJoinsEverything) {
             (std::vector<Attribute>{{"service.name", "shop"}, {"host.name", "a"}}));
   EXPECT_EQ(profile_.counters().at("merge.resource_conflict"), 1u);
   EXPECT_EQ(profile_.counters().at("merge.period_conflict"), 1u);
+  EXPECT_EQ(profile_.periods[0], (Period{10, 10}));
+  EXPECT_EQ(profile_.periods[1].requested_ns, 10u);
+  EXPECT_GE(profile_.periods[1].actual_ns, 10u);
+  EXPECT_LT(profile_.periods[1].actual_ns, 12u);
   EXPECT_EQ(profile_.counters().at("sampler.torn"), 7u);
   EXPECT_EQ(profile_.Text(profile_.EndpointOf(10)), "GET /cart/{id}");
   EXPECT_EQ(profile_.functions().size(), 6u) << "the same functions are not stored again";

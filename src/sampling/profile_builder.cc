@@ -18,8 +18,9 @@ uint64_t Now(clockid_t clock) {
 
 }  // namespace
 
-ProfileBuilder::ProfileBuilder(const context::Core& core, size_t max_memory)
-    : core_(core), max_memory_(max_memory), profile_(max_memory) {
+ProfileBuilder::ProfileBuilder(const context::Core& core, size_t max_memory,
+                               std::vector<ResourceAttribute> resource)
+    : core_(core), max_memory_(max_memory), resource_(std::move(resource)), profile_(max_memory) {
   StartAfresh();
 }
 
@@ -35,6 +36,8 @@ void ProfileBuilder::StartAfresh() {
 }
 
 void ProfileBuilder::FollowMappings() {
+  if (mappings_are_current_) return;
+  mappings_are_current_ = true;
   const CodeMap& code_map = Sampler::Instance().code_map();
   const uint64_t refreshes = code_map.statistics().refreshes;
   if (refreshes == code_map_refreshes_) return;
@@ -122,11 +125,11 @@ void ProfileBuilder::TakeAsleep(uint32_t tid, uint64_t monotonic_ns, uint64_t co
 
 void ProfileBuilder::Complete(profile::Profile& profile, const Sampler& sampler) const {
   profile.duration_ns = Now(CLOCK_REALTIME) - profile.start_time_ns;
-  if (const context::Configuration* configuration = core_.configuration()) {
-    profile.attribute_names = configuration->attribute_names;
-    for (const ResourceAttribute& attribute : configuration->resource) {
-      profile.resource.push_back({attribute.key, attribute.value});
-    }
+  const context::Configuration* configuration = core_.configuration();
+  if (configuration != nullptr) profile.attribute_names = configuration->attribute_names;
+  for (const ResourceAttribute& attribute :
+       configuration != nullptr ? configuration->resource : resource_) {
+    profile.resource.push_back({attribute.key, attribute.value});
   }
   char host[256] = {};
   if (gethostname(host, sizeof host - 1) == 0) profile.resource.push_back({"host.name", host});
@@ -136,12 +139,6 @@ void ProfileBuilder::Complete(profile::Profile& profile, const Sampler& sampler)
       options.cpu_interval_ns, sampler.actual_cpu_interval_ns()};
   profile.periods[static_cast<unsigned>(profile::SampleKind::kWall)] = {options.wall_interval_ns,
                                                                         options.wall_interval_ns};
-  for (const auto& [name, value] : sampler.counters()) profile.AddToCounter(name, value);
-  for (unsigned i = 0; context::CounterName(i) != nullptr; ++i) {
-    if (const uint64_t value = context::CounterValue(i); value != 0) {
-      profile.AddToCounter(std::string("context.") + context::CounterName(i), value);
-    }
-  }
   // Late binding: what the tracer has told us by now.
   for (const profile::Context& context : profile.contexts()) {
     if (const uint32_t endpoint = core_.FindEndpoint(context.root_span_id); endpoint != 0) {
@@ -150,22 +147,44 @@ void ProfileBuilder::Complete(profile::Profile& profile, const Sampler& sampler)
   }
 }
 
-profile::Profile ProfileBuilder::Cut(Sampler& sampler) {
+ProfileBuilder::Counters ProfileBuilder::AllCounters(const Sampler& sampler, const Counters& more) {
+  Counters counters = more;
+  for (const auto& [name, value] : sampler.counters()) counters[name] += value;
+  for (unsigned i = 0; context::CounterName(i) != nullptr; ++i) {
+    counters[std::string("context.") + context::CounterName(i)] += context::CounterValue(i);
+  }
+  return counters;
+}
+
+void ProfileBuilder::AddNewCounts(profile::Profile& profile, const Counters& counters) const {
+  for (const auto& [name, value] : counters) {
+    const auto before = counters_at_cut_.find(name);
+    const uint64_t seen = before == counters_at_cut_.end() ? 0 : before->second;
+    if (value > seen) profile.AddToCounter(name, value - seen);
+  }
+}
+
+profile::Profile ProfileBuilder::Cut(Sampler& sampler, const Counters& more) {
   // Before the lock: the sampler's thread holds its own lock while it waits for ours.
   sampler.ForgetWallSamples();
+  Counters counters = AllCounters(sampler, more);
   const std::lock_guard<std::mutex> lock(mutex_);
   profile::Profile finished = std::move(profile_);
   StartAfresh();
   Complete(finished, sampler);
+  AddNewCounts(finished, counters);
+  counters_at_cut_ = std::move(counters);
   return finished;
 }
 
-profile::Profile ProfileBuilder::Copy(const Sampler& sampler) {
+profile::Profile ProfileBuilder::Copy(const Sampler& sampler, const Counters& more) {
+  const Counters counters = AllCounters(sampler, more);
   const std::lock_guard<std::mutex> lock(mutex_);
   profile::Profile copy(max_memory_);
   profile::Merge(copy, profile_);
   copy.start_time_ns = profile_.start_time_ns;
   Complete(copy, sampler);
+  AddNewCounts(copy, counters);
   return copy;
 }
 

@@ -4,10 +4,12 @@
 // stored once. Runs on the sampler's thread; Cut and Copy may be called from others.
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "context/core.h"
 #include "profile/profile.h"
@@ -18,15 +20,21 @@ namespace spanprof::sampling {
 
 class ProfileBuilder final : public SampleSink {
  public:
-  ProfileBuilder(const context::Core& core, size_t max_memory);
+  // `resource` describes the process while the core has no configuration that does.
+  ProfileBuilder(const context::Core& core, size_t max_memory,
+                 std::vector<ResourceAttribute> resource = {});
 
   void Take(const RawSample& sample) override;
   void TakeAsleep(uint32_t tid, uint64_t monotonic_ns, uint64_t count, uint64_t value) override;
+  void AfterDrain() override { mappings_are_current_ = false; }
 
-  // What was gathered so far, with endpoints and counters; the next profile starts empty.
-  profile::Profile Cut(Sampler& sampler);
+  // What was gathered so far, with endpoints and counters; the next profile starts empty. A
+  // counter is in a profile with what was added to it since the last cut, so that profiles add up.
+  // `more`: counters of whoever asks, each as it stands since the start.
+  using Counters = std::map<std::string, uint64_t>;
+  profile::Profile Cut(Sampler& sampler, const Counters& more = {});
   // The same, and goes on gathering: for a dump in between.
-  profile::Profile Copy(const Sampler& sampler);
+  profile::Profile Copy(const Sampler& sampler, const Counters& more = {});
 
  private:
   struct LastWallSample {
@@ -37,6 +45,8 @@ class ProfileBuilder final : public SampleSink {
 
   void StartAfresh();
   void Complete(profile::Profile& profile, const Sampler& sampler) const;
+  static Counters AllCounters(const Sampler& sampler, const Counters& more);
+  void AddNewCounts(profile::Profile& profile, const Counters& counters) const;
   void FollowMappings();
   profile::StackId StackOf(const RawSample& sample);
   profile::ContextId ContextOf(const RawSample& sample);
@@ -44,12 +54,15 @@ class ProfileBuilder final : public SampleSink {
 
   const context::Core& core_;
   const size_t max_memory_;
+  const std::vector<ResourceAttribute> resource_;
   std::mutex mutex_;
   profile::Profile profile_;
   uint64_t unix_offset_ns_ = 0;
   symbols::NativeSymboliser symboliser_;
   std::optional<symbols::ProfileFrames> frames_;
   uint64_t code_map_refreshes_ = 0;
+  bool mappings_are_current_ = false;
+  Counters counters_at_cut_;
   std::unordered_map<uint32_t, profile::StringId> tags_;  // by dictionary id
   std::unordered_map<uint32_t, LastWallSample> last_wall_;
 };

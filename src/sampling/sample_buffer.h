@@ -45,7 +45,7 @@ static_assert(sizeof(RawSample) % 8 == 0);
 
 class SampleBuffer {
  public:
-  // False: no memory. Each bank gets half of `bytes`.
+  // False: no memory. Each bank gets half of `bytes`. Once; later calls keep what is there.
   bool Create(size_t bytes);
   ~SampleBuffer();
 

@@ -29,7 +29,9 @@ SampledThread* SampledThreads::Add(uint32_t tid) {
     if (used_ == kMaxThreads) return nullptr;
     index = used_++;
   } else {
-    while (threads_[index].tid.load(std::memory_order_relaxed) != 0) ++index;
+    index = maybe_free_;
+    while (threads_[index].tid.load(std::memory_order_relaxed) != 0) index = (index + 1) % used_;
+    maybe_free_ = (index + 1) % used_;
   }
   SampledThread* thread = new (&threads_[index]) SampledThread();
   thread->tid.store(tid, std::memory_order_release);
@@ -41,6 +43,7 @@ SampledThread* SampledThreads::Add(uint32_t tid) {
 void SampledThreads::Remove(SampledThread& thread) {
   index_by_tid_[thread.tid.load(std::memory_order_relaxed)].store(0, std::memory_order_release);
   thread.tid.store(0, std::memory_order_release);
+  maybe_free_ = static_cast<uint32_t>(&thread - threads_);
   --size_;
 }
 

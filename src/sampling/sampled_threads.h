@@ -75,6 +75,7 @@ class SampledThreads {
   uint32_t id_limit_ = 0;
   uint32_t used_ = 0;
   uint32_t size_ = 0;
+  uint32_t maybe_free_ = 0;  // where to look first
 };
 
 }  // namespace spanprof::sampling

@@ -4,7 +4,6 @@
 #include "sampling/sampler.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <dirent.h>
 #include <errno.h>
@@ -110,7 +109,7 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
     std::atomic<bool> ready{false};
     thread_ = std::thread([this, &ready] {
       pthread_setname_np(pthread_self(), "spanprof");
-      own_tid_ = context::CurrentThreadId();
+      IgnoreCurrentThread();
       ready.store(true, std::memory_order_release);
       Run();
     });
@@ -122,6 +121,7 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
 void Sampler::Stop() {
   if (!running()) return;
   stop_.store(true, std::memory_order_release);
+  wake_up_.Increment();
   thread_.join();
   {
     const ThreadsLock lock(threads_lock_);
@@ -140,7 +140,9 @@ void Sampler::Run() {
   const uint64_t first_tick = now;
   uint64_t tick = 0;
   next_scan_ns_ = now;
-  while (!stop_.load(std::memory_order_acquire)) {
+  for (;;) {
+    const uint32_t wake_ups = wake_up_.Get();
+    if (stop_.load(std::memory_order_acquire)) return;
     now = MonotonicNanoseconds();
     if (now >= next_scan_ns_) {
       ScanThreads();
@@ -167,35 +169,65 @@ void Sampler::Run() {
     if (options_.wall_interval_ns != 0) {
       wake = std::min(wake, first_tick + (tick + 1) * options_.wall_interval_ns);
     }
-    now = MonotonicNanoseconds();
-    if (wake > now) {
-      std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(wake - now, kDrainIntervalNs)));
-    }
+    wake_up_.WaitWhile(wake_ups, std::min(wake, MonotonicNanoseconds() + kDrainIntervalNs));
   }
+}
+
+void Sampler::IgnoreCurrentThread() {
+  const uint32_t tid = context::CurrentThreadId();
+  OnThreadEnd();  // a preloaded pthread_create may have announced it
+  for (std::atomic<uint32_t>& own : own_tids_) {
+    uint32_t expected = 0;
+    const bool gone = own != 0 && !context::ThreadExists(own);
+    if (gone) expected = own;
+    if (own.compare_exchange_strong(expected, tid)) return;
+  }
+}
+
+bool Sampler::IsOwnThread(uint32_t tid) const {
+  for (const std::atomic<uint32_t>& own : own_tids_) {
+    if (own.load(std::memory_order_relaxed) == tid) return true;
+  }
+  return false;
 }
 
 void Sampler::ScanThreads() {
   DIR* tasks = opendir("/proc/self/task");
   if (tasks == nullptr) return;
-  const ThreadsLock lock(threads_lock_);
   ++scan_;
+  // In portions: a thread that starts or ends meanwhile waits for the lock.
+  constexpr size_t kPortion = 64;
+  std::vector<uint32_t> tids;
   while (const dirent* entry = readdir(tasks)) {
     const auto tid = static_cast<uint32_t>(strtoul(entry->d_name, nullptr, 10));
-    if (tid == 0 || tid == own_tid_) continue;
+    if (tid == 0 || IsOwnThread(tid)) continue;
+    tids.push_back(tid);
+    if (tids.size() < kPortion) continue;
+    LookAtThreads(tids);
+    tids.clear();
+  }
+  closedir(tasks);
+  LookAtThreads(tids);
+  const ThreadsLock lock(threads_lock_);
+  threads_.ForEach([this](SampledThread& thread) {
+    if (thread.scan != scan_) RemoveThread(thread);
+  });
+}
+
+void Sampler::LookAtThreads(const std::vector<uint32_t>& tids) {
+  const ThreadsLock lock(threads_lock_);
+  for (const uint32_t tid : tids) {
+    const uint64_t cpu = ThreadCpuNanoseconds(tid);
+    if (cpu == 0) continue;  // it has gone since
     SampledThread* thread = threads_.Find(tid);
     if (thread == nullptr) {
       AddThread(tid, false);
       thread = threads_.Find(tid);
     }
-    if (thread != nullptr) {
-      thread->scan = scan_;
-      if (const uint64_t cpu = ThreadCpuNanoseconds(tid); cpu != 0) thread->cpu_ns_last_seen = cpu;
-    }
+    if (thread == nullptr) continue;
+    thread->scan = scan_;
+    thread->cpu_ns_last_seen = cpu;
   }
-  closedir(tasks);
-  threads_.ForEach([this](SampledThread& thread) {
-    if (thread.scan != scan_) RemoveThread(thread);
-  });
 }
 
 void Sampler::AddThread(uint32_t tid, bool from_its_start) {
@@ -223,8 +255,12 @@ void Sampler::RemoveThread(SampledThread& thread) {
 
 void Sampler::OnThreadStart() {
   if (!running()) return;
+  const uint32_t tid = context::CurrentThreadId();
   const ThreadsLock lock(threads_lock_);
-  if (running()) AddThread(context::CurrentThreadId(), true);
+  if (!running() || IsOwnThread(tid)) return;
+  // A scan has found it already, or a namesake went without telling.
+  if (SampledThread* thread = threads_.Find(tid)) RemoveThread(*thread);
+  AddThread(tid, true);
 }
 
 void Sampler::OnThreadEnd() {
@@ -348,8 +384,10 @@ uint64_t Sampler::actual_cpu_interval_ns() const {
   return signals == 0 ? 0 : cpu_value_ns_.load(std::memory_order_relaxed) / signals;
 }
 
-void Sampler::ForgetAfterFork() {
+void Sampler::FinishForkInChild() {
+  CodeMap::FinishFork();
   threads_lock_.store(0, std::memory_order_relaxed);
+  for (std::atomic<uint32_t>& own : own_tids_) own.store(0, std::memory_order_relaxed);
   if (!running()) return;
   running_.store(false, std::memory_order_relaxed);
   // The thread exists only in the parent; its handle must not be joined, nor complained about.

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/result.h"
 #include "context/core.h"
@@ -22,6 +23,7 @@
 #include "sampling/native_walker.h"
 #include "sampling/sample_buffer.h"
 #include "sampling/sampled_threads.h"
+#include "sampling/waitable_number.h"
 
 namespace spanprof::sampling {
 
@@ -68,9 +70,14 @@ class Sampler {
   // For a preloaded pthread_create, and for runtimes: the calling thread begins or ends.
   void OnThreadStart();
   void OnThreadEnd();
+  // The calling thread is the profiler's own: it is not sampled. At most kMaxOwnThreads.
+  void IgnoreCurrentThread();
 
-  // In a forked child: nothing of the parent's sampling is left. The caller may Start again.
-  void ForgetAfterFork();
+  // Around a fork, on the forking thread. In the child nothing of the parent's sampling is left;
+  // it may Start again.
+  void PrepareFork() { CodeMap::PrepareFork(); }
+  void FinishForkInParent() { CodeMap::FinishFork(); }
+  void FinishForkInChild();
 
  private:
   Sampler() = default;
@@ -82,7 +89,9 @@ class Sampler {
 
   void Run();
   void ScanThreads();
+  void LookAtThreads(const std::vector<uint32_t>& tids);
   void AddThread(uint32_t tid, bool from_its_start);
+  bool IsOwnThread(uint32_t tid) const;
   void RemoveThread(SampledThread& thread);
   void LearnStackBounds();
   void TickWall(uint64_t tick);
@@ -115,7 +124,8 @@ class Sampler {
   SampledThreads threads_;
   CpuClock cpu_clock_;
   uint32_t pid_ = 0;
-  uint32_t own_tid_ = 0;
+  static constexpr unsigned kMaxOwnThreads = 4;
+  std::atomic<uint32_t> own_tids_[kMaxOwnThreads] = {};
   uint32_t scan_ = 0;
   uint32_t wall_cursor_ = 0;
   uint64_t next_scan_ns_ = 0;
@@ -128,6 +138,7 @@ class Sampler {
   std::atomic<uint64_t> walk_failures_[kWalkFailureCount] = {};
   std::atomic<bool> running_{false};
   std::atomic<bool> stop_{false};
+  WaitableNumber wake_up_;
   std::atomic<uint32_t> threads_lock_{0};
   std::thread thread_;
 };

@@ -241,7 +241,9 @@ TEST(Sampler, AForkedChildIsQuietAndMayStartItsOwn) {
   Tally tally;
   SamplerOptions options;
   options.cpu_interval_ns = 1'000'000;
-  pthread_atfork(nullptr, nullptr, [] { Sampler::Instance().ForgetAfterFork(); });
+  pthread_atfork([] { Sampler::Instance().PrepareFork(); },
+                 [] { Sampler::Instance().FinishForkInParent(); },
+                 [] { Sampler::Instance().FinishForkInChild(); });
   ASSERT_TRUE(Sampler::Instance().Start(options, tally));
   for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();

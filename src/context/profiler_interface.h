@@ -1,0 +1,33 @@
+#pragma once
+
+// What the C interface asks of the profiler, which is a layer above the context core: it fills this
+// in when it is linked into the same library. Without it the calls say so.
+
+#include <atomic>
+#include <signal.h>
+
+namespace spanprof::context {
+
+struct ProfilerInterface {
+  // 0 or a negative errno value; the reason goes to SetLastError.
+  int (*start)(const char* options);
+  int (*stop)();
+  int (*dump)(const char* file);
+  // SIGNAL-SAFE: writes what was recorded, within a bound. The process is about to end.
+  void (*finish_before_exit)();
+  // It did not end: an exec failed.
+  void (*resume)();
+  // The calling thread begins or ends.
+  void (*thread_started)();
+  void (*thread_ended)();
+  // SIGNAL-SAFE: 1 if the call was answered, because the signal is one that the profiler uses.
+  int (*answer_sigaction)(int signal, const struct sigaction* action, struct sigaction* previous);
+};
+
+// Null: there is none in this copy.
+inline std::atomic<const ProfilerInterface*> profiler_interface{nullptr};
+
+// What spanprof_error() says next.
+void SetLastError(const char* text);
+
+}  // namespace spanprof::context

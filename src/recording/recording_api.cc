@@ -1,0 +1,104 @@
+// The profiler's part of the C interface, and what starts it without a call: the variable SPANPROF.
+// This file is part of what is loaded into programs, not of a static library: nothing refers to it.
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+#include "base/log.h"
+#include "base/printable_text.h"
+#include "context/core.h"
+#include "context/core_election.h"
+#include "context/profiler_interface.h"
+#include "recording/recording.h"
+#include "sampling/sampler.h"
+#include "sampling/signal_dispatch.h"
+
+namespace spanprof::recording {
+namespace {
+
+int Answer(const Result<void>& result) {
+  if (result) {
+    context::SetLastError("");
+    return 0;
+  }
+  const Error& error = result.error();
+  context::SetLastError(
+      (error.hint.empty() ? error.message : error.message + "; " + error.hint).c_str());
+  return error.code == 0 ? -EINVAL : -error.code;
+}
+
+Result<Options> OptionsToStart(const char* text) {
+  Result<Options> options = ParseOptions(text == nullptr ? "" : text);
+  if (options && options->command != Command::kNone && options->command != Command::kStart) {
+    return Fail(EINVAL, "the options of a start begin with another command",
+                "leave the command out, or say start");
+  }
+  return options;
+}
+
+Result<void> Start(const char* text) {
+  const Result<Options> options = OptionsToStart(text);
+  if (!options) return tl::make_unexpected(options.error());
+  if (Result<void> ready = context::ThisCore().Init(text == nullptr ? "" : text); !ready) {
+    return ready;
+  }
+  return Recording::Instance().Start(*options);
+}
+
+// The program may still initialise the library its own way, so that is done here only if the
+// variable says how.
+Result<void> StartFromEnvironment(const char* text) {
+  const Result<Options> options = OptionsToStart(text);
+  if (!options) return tl::make_unexpected(options.error());
+  const bool says_how = options->context_storage || options->context_slots ||
+                        !options->attributes.empty() || options->latency;
+  if (says_how) {
+    if (Result<void> ready = context::ThisCore().Init(text); !ready) return ready;
+  }
+  const bool samples = options->cpu || options->wall || options->file || options->to;
+  if (!samples || Recording::Instance().running()) return {};
+  if (!options->file && !options->to) {
+    LogWarning(options->log.value_or(kDefaultLog),
+               "SPANPROF=" + Quoted(text) +
+                   " says nothing of where profiles go: only spanprof_dump will write one; add "
+                   "file=profile.pb.gz");
+  }
+  return Recording::Instance().Start(*options);
+}
+
+constexpr context::ProfilerInterface kProfiler = {
+    .start = [](const char* options) { return Answer(Start(options)); },
+    .stop = [] { return Answer(Recording::Instance().Stop()); },
+    .dump =
+        [](const char* file) {
+          return file == nullptr ? -EINVAL : Answer(Recording::Instance().Dump(file));
+        },
+    .finish_before_exit = [] { Recording::Instance().FinishBeforeExit(); },
+    .resume = [] { Recording::Instance().Resume(); },
+    .thread_started = [] { sampling::Sampler::Instance().OnThreadStart(); },
+    .thread_ended = [] { sampling::Sampler::Instance().OnThreadEnd(); },
+    .answer_sigaction =
+        [](int signal, const struct sigaction* action, struct sigaction* previous) {
+          return sampling::AnswerSigaction(signal, action, previous) ? 1 : 0;
+        },
+};
+
+[[gnu::constructor]] void OnLoad() {
+  context::profiler_interface.store(&kProfiler, std::memory_order_release);
+  const char* text = getenv("SPANPROF");
+  if (text == nullptr || text[0] == '\0') return;
+  // Each copy of the library in the process comes here; the first one becomes the active core.
+  const auto core = context::ElectCore();
+  if (!core || *core != &context::ThisCoreInterface()) return;
+  if (const Result<void> started = StartFromEnvironment(text); !started) {
+    LogWarning(kDefaultLog, "SPANPROF is set, but nothing is recorded: " + started.error().message +
+                                (started.error().hint.empty() ? "" : "; " + started.error().hint));
+  }
+}
+
+// Runs after the program's own exit handlers and before this library's static objects go.
+[[gnu::destructor]] void OnUnload() { Recording::Instance().FinishBeforeExit(); }
+
+}  // namespace
+}  // namespace spanprof::recording
