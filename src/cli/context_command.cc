@@ -125,6 +125,7 @@ void AddContextCommand(CLI::App& app, std::function<int()>& run) {
       "context", "Show which context records a process publishes, and each thread's active span");
   command->add_option("PID", options->pid, "The process, or one of its threads")
       ->required()
+      ->type_name("PID")
       ->check(CLI::Range(1, kMaxPid));
   command->add_flag("-w,--watch", options->watch,
                     "Show it again and again until Ctrl-C or its end");

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "cli/context_command.h"
 #include "cli/doctor_command.h"
+#include "cli/documentation_commands.h"
 #include "cli/export_command.h"
 #include "cli/report_command.h"
 #include "cli/report_error.h"
@@ -27,6 +28,8 @@ int Run(int argc, char** argv) {
   spanprof::cli::AddDoctorCommand(app, run);
   spanprof::cli::AddExportCommand(app, run);
   spanprof::cli::AddReportCommand(app, run);
+  spanprof::cli::AddManCommand(app, run);
+  spanprof::cli::AddCompletionCommand(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
