@@ -88,7 +88,7 @@ Result<void> CheckOutput(const ExportOptions& options, OutputFormat format) {
                     " belongs to a recording that is not finished: " + Quoted(part) + " is there",
                 "give another name with -o");
   }
-  return {};
+  return CheckOutputFolder(options.output);
 }
 
 // Folded stacks have one type of samples. Whoever has several hears which one was taken.

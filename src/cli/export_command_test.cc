@@ -1,6 +1,8 @@
 // The built command, run on profile files.
 
 #include <cstdint>
+#include <dlfcn.h>
+#include <filesystem>
 #include <string>
 #include <unistd.h>
 
@@ -8,10 +10,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/elf_file.h"
 #include "cli/profile_files_fixture.h"
 #include "format/gzip.h"
 #include "format/jfr_file.h"
 #include "profile/profile_testing.h"
+
+// A function that the command is to find the name of.
+extern "C" __attribute__((noinline, used)) void SpanprofTestFindMyName() { asm volatile(""); }
 
 namespace spanprof::cli {
 namespace {
@@ -165,6 +171,31 @@ TEST_F(ExportCommand, WritesTheLabelsAndTheJfrContextThatWereAskedFor) {
   EXPECT_EQ(Run({"export", shop_, "-o", Path("x.pb"), "--labels", "datadog,other"}), 2);
 }
 
+TEST_F(ExportCommand, AddsSymbolsUnlessToldNotTo) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  Dl_info loaded = {};
+  ASSERT_NE(dladdr(reinterpret_cast<void*>(&SpanprofTestFindMyName), &loaded), 0);
+  profile::Profile profile;
+  const auto mapping =
+      profile.AddMapping({.start = 0x1000,
+                          .end = 0x100000000,
+                          .path = profile.Intern(self),
+                          .build_id = profile.Intern(ElfFile::Open(self)->BuildId())});
+  const auto frame =
+      profile.AddFrame({.mapping = mapping,
+                        .address = reinterpret_cast<uint64_t>(&SpanprofTestFindMyName) -
+                                   reinterpret_cast<uint64_t>(loaded.dli_fbase)});
+  profile.AddSample({.time_ns = 1, .stack = profile.AddStack(profile::kNone, frame), .value = 1});
+  const std::string raw = WriteProfileFile("raw.pb.gz", profile);
+  ASSERT_EQ(Run({"export", raw, "-o", "-", "--format", "folded"}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("SpanprofTestFindMyName"));
+  ASSERT_EQ(Run({"export", raw, "-o", "-", "--format", "folded", "--no-symbols"}), 0) << err_;
+  EXPECT_THAT(out_, Not(HasSubstr("SpanprofTestFindMyName")));
+  // Not below another root, where there is no such file.
+  ASSERT_EQ(Run({"export", raw, "-o", "-", "--format", "folded", "--root", folder_}), 0) << err_;
+  EXPECT_THAT(out_, Not(HasSubstr("SpanprofTestFindMyName")));
+}
+
 TEST_F(ExportCommand, RefusesGarbageWithItsName) {
   WriteBytes("garbage", std::string("\x01\x02\x03garbage\0", 11));
   EXPECT_EQ(Run({"export", Path("garbage"), "-o", Path("out.jfr")}), 1);
@@ -173,6 +204,10 @@ TEST_F(ExportCommand, RefusesGarbageWithItsName) {
   EXPECT_THAT(err_, HasSubstr("No such file"));
   EXPECT_EQ(Run({"export", folder_, "-o", Path("out.jfr")}), 1);
   EXPECT_THAT(err_, HasSubstr("directory"));
+  // The folder is missed before the input is read.
+  EXPECT_EQ(Run({"export", Path("garbage"), "-o", Path("absent/out.jfr")}), 1);
+  EXPECT_THAT(err_, HasSubstr("create the directory first"));
+  EXPECT_EQ(Run({"export", shop_, "-o", folder_ + "/"}), 1);
   EXPECT_EQ(Run({"export", shop_, "-o", Path("out.unknown")}), 1);
   EXPECT_THAT(err_, AllOf(HasSubstr(".pb.gz"), HasSubstr("--format")));
 }

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #include "base/printable_text.h"
 #include "base/unique_fd.h"
@@ -25,19 +26,38 @@ Result<void> WriteStandardOutput(std::string_view bytes) {
   return {};
 }
 
-}  // namespace
+struct FolderAndName {
+  UniqueFd folder;
+  std::string name;
+};
 
-Result<void> WriteOutput(const std::string& path, std::string_view bytes) {
-  if (path == "-") return WriteStandardOutput(bytes);
+Result<FolderAndName> OpenFolderOf(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
   if (name.empty() || name == "." || name == "..") {
     return Fail(EISDIR, Quoted(path) + " is a folder", "give the name of a file");
   }
-  const Result<UniqueFd> directory = sending::OpenDirectory(folder);
+  Result<UniqueFd> directory = sending::OpenDirectory(folder);
   if (!directory) return tl::make_unexpected(directory.error());
-  return sending::WriteFileWhole(directory->get(), name, bytes, sending::IfPresent::kReplace);
+  return FolderAndName{std::move(*directory), name};
+}
+
+}  // namespace
+
+Result<void> CheckOutputFolder(const std::string& path) {
+  if (path == "-") return {};
+  const Result<FolderAndName> place = OpenFolderOf(path);
+  if (!place) return tl::make_unexpected(place.error());
+  return {};
+}
+
+Result<void> WriteOutput(const std::string& path, std::string_view bytes) {
+  if (path == "-") return WriteStandardOutput(bytes);
+  const Result<FolderAndName> place = OpenFolderOf(path);
+  if (!place) return tl::make_unexpected(place.error());
+  return sending::WriteFileWhole(place->folder.get(), place->name, bytes,
+                                 sending::IfPresent::kReplace);
 }
 
 }  // namespace spanprof::cli

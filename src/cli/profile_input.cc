@@ -147,6 +147,14 @@ class InputReader {
   format::ReadLimits limits_;
 };
 
+// Whether there is anything to look up. The profile is copied for it, which takes time.
+bool LacksSymbols(const profile::Profile& profile) {
+  const auto& frames = profile.frames();
+  return std::any_of(frames.begin(), frames.end(), [](const profile::Frame& frame) {
+    return frame.mapping != profile::kNone && frame.line == 0 && !frame.inlined;
+  });
+}
+
 void AddSymbols(profile::Profile& profile, const InputOptions& options,
                 std::vector<std::string>& notes) {
   symbols::SymboliserOptions settings;
@@ -215,7 +223,7 @@ Result<InputProfile> ReadInput(const InputOptions& options) {
     }
   }
   if (!all) return Fail(EINVAL, "no profile was given", "name a file");
-  if (!options.no_symbols) {
+  if (!options.no_symbols && LacksSymbols(*all)) {
     progress.Show("looking for symbols");
     AddSymbols(*all, options, notes);
   }
