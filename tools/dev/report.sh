@@ -85,9 +85,9 @@ record_ctest() {
   return "$status"
 }
 
-# record_junit FILE: ctest's own report, with what GoogleTest printed in it. All text in it is
-# escaped, so a line at a time is enough. The names of parameterised tests end with a dump of the
-# parameter.
+# record_junit FILE: ctest's own report, with what GoogleTest or a script printed in it. All text in
+# it is escaped, so a line at a time is enough. The names of parameterised tests end with a dump of
+# the parameter.
 record_junit() {
   local kind count what
   while read -r kind count what; do
@@ -104,6 +104,7 @@ record_junit() {
     }
     /<testcase / { test = attribute("name"); sub(/ *#.*/, "", test); status = attribute("status"); reason = "" }
     /: Skipped$/ { take_reason = 1; next }
+    match($0, /^\t*(<system-out>)?(skipped|SKIPPED): /) { reason = substr($0, RLENGTH + 1); next }
     take_reason { if (reason == "") reason = $0; take_reason = 0 }
     /<\/testcase>/ {
       if (status == "run") ++passed
@@ -149,7 +150,9 @@ run_parts() {
   TOTAL_PASSED=0 TOTAL_FAILED=0 TOTAL_SKIPPED=0
   # One installation for all parts is much faster than one each. When it fails, each part tries
   # again for itself, and those that can do without are skipped with the reason.
-  for part in "$@"; do read -r -a sets <<<"${sets[*]} $(sets_of_part "$part")"; done
+  for part in "$@"; do
+    read -r -a sets <<<"${sets[*]} $(sets_of_part "$part") $(optional_sets_of_part "$part")"
+  done
   ensure_sets "${sets[@]}" || echo "Not everything could be installed: $INSTALL_PROBLEM"
   for part in "$@"; do run_part "$part"; done
   echo "$TOTAL_PASSED passed, $TOTAL_FAILED failed, $TOTAL_SKIPPED skipped"

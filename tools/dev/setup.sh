@@ -2,9 +2,12 @@
 # Finding and installing what the other parts of ./dev need. Sourced by ./dev.
 
 # shellcheck disable=SC2034 # Used by ./dev.
-PACKAGE_SETS=(build test bench lint models clang fuzz cross arm64 zig)
+PACKAGE_SETS=(build test bench lint models clang fuzz cross arm64 zig python go jdk browser maven)
 
 ZIG_VERSION=0.17.0
+# The newest that Debian 12's Go can compile.
+PPROF_VERSION=v0.0.0-20240525223248-4bfdf5a9a2af
+PYTHON_DECODERS=('opentelemetry-proto==1.45.*' protobuf perfetto==0.59.1)
 
 # Prints the Debian packages of one set. A command installs only the sets that it needs, so that
 # `./dev demo` on a new machine brings no test library and no second compiler.
@@ -12,7 +15,7 @@ packages_of() {
   case $1 in
     build) echo g++ cmake ninja-build ccache libprotozero-dev libcli11-dev libfmt-dev \
       nlohmann-json3-dev libexpected-dev robin-map-dev zlib1g-dev libdw-dev ;;
-    test) echo libgtest-dev libgmock-dev librapidcheck-dev gdb binutils ;;
+    test) echo libgtest-dev libgmock-dev librapidcheck-dev gdb binutils python3 ;;
     bench) echo libbenchmark-dev ;;
     lint) echo clang-format-19 clang-tidy-19 shellcheck ;;
     models) echo spin gcc libc6-dev ;;
@@ -23,6 +26,12 @@ packages_of() {
     arm64) echo g++-aarch64-linux-gnu qemu-user-static ;;
     # musl's loader runs the tests that link the shared library.
     zig) echo python3-venv musl ;;
+    # What reads our files in the tests: see ensure_decoders.
+    python) echo python3-venv ;;
+    go) if [[ -z $(find_go) ]]; then echo golang-go; fi ;;
+    jdk) echo openjdk-17-jdk-headless ;;
+    browser) echo chromium ;;
+    maven) echo maven ;;
     *) die "there is no package set '$1'" ;;
   esac
 }
@@ -136,4 +145,78 @@ install_zig() {
 
 require_zig() {
   ensure_zig || die "$INSTALL_PROBLEM"
+}
+
+# ---- Decoders ------------------------------------------------------------------------------------
+
+# Other people's readers of our file formats, for tests/independent_readers.
+DECODER_SETS=(python go jdk browser)
+PYTHON_DECODERS_HOME=$CACHE/decoders
+GO_HOME=$CACHE/go
+
+# Prints the path of Go, if it is there: Debian's, or another in its usual place, which may be newer.
+find_go() {
+  command -v go || PATH=/usr/local/go/bin command -v go || true
+}
+
+# Installs each by itself: one that is not to be had takes nothing from the others. Its test is
+# skipped; DECODER_PROBLEMS says why, one problem a line.
+DECODER_PROBLEMS=
+ensure_decoders() {
+  local set
+  DECODER_PROBLEMS=
+  for set in "${DECODER_SETS[@]}"; do
+    ensure_sets "$set" || note_decoder_problem "$INSTALL_PROBLEM"
+  done
+  ensure_kept "$PYTHON_DECODERS_HOME" "${PYTHON_DECODERS[*]}" install_python_decoders ||
+    note_decoder_problem "$INSTALL_PROBLEM"
+  ensure_kept "$GO_HOME" "google/pprof $PPROF_VERSION" install_pprof ||
+    note_decoder_problem "$INSTALL_PROBLEM"
+}
+
+note_decoder_problem() {
+  DECODER_PROBLEMS+=${DECODER_PROBLEMS:+$'\n'}$1
+}
+
+# ensure_kept FOLDER WHAT COMMAND: COMMAND fills a folder of the cache, unless it holds WHAT already.
+# That is written down last, so an interrupted installation is done again.
+ensure_kept() {
+  local folder=$1 what=$2 command=$3 log=$LOGS/${1##*/}.log
+  INSTALL_PROBLEM=
+  if [[ $(cat "$folder/complete" 2>/dev/null) == "$what" ]]; then return 0; fi
+  if [[ -n ${SPANPROF_NO_INSTALL:-} ]]; then
+    INSTALL_PROBLEM="SPANPROF_NO_INSTALL is set and $folder does not have $what"
+    return 1
+  fi
+  mkdir -p "$CACHE" "$LOGS"
+  echo "Installing: $what, into $folder"
+  rm -rf "$folder"
+  if ! "$command" >"$log" 2>&1; then
+    INSTALL_PROBLEM="$what could not be installed: $(tail -n 1 "$log") (see build/logs/${log##*/})"
+    return 1
+  fi
+  echo "$what" >"$folder/complete"
+}
+
+install_python_decoders() {
+  /usr/bin/python3 -m venv "$PYTHON_DECODERS_HOME" &&
+    "$PYTHON_DECODERS_HOME/bin/pip" install --quiet --disable-pip-version-check \
+      "${PYTHON_DECODERS[@]}"
+}
+
+# Go's own module cache stays out of the user's, and can be deleted like any other file.
+install_pprof() {
+  local go
+  go=$(find_go)
+  if [[ -z $go ]]; then
+    echo "there is no Go"
+    return 1
+  fi
+  GOPATH=$GO_HOME GOBIN=$GO_HOME/bin GOFLAGS=-modcacherw "$go" install \
+    "github.com/google/pprof@$PPROF_VERSION"
+}
+
+require_decoders() {
+  ensure_decoders
+  if [[ -n $DECODER_PROBLEMS ]]; then die "$DECODER_PROBLEMS"; fi
 }

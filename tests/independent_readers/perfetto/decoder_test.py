@@ -4,7 +4,8 @@
     decoder_test.py WRITE_PERFETTO_FILE
 
 Needs PyPI's `perfetto` (tried with 0.59.1). Exit code 77 (skipped) if it is not there; the interpreter
-is this one, or the one that SPANPROF_PERFETTO_PYTHON names (a virtual environment's).
+is the one that SPANPROF_PERFETTO_PYTHON names, or that of the virtual environment which `./dev` makes,
+or this one.
 """
 
 import collections
@@ -18,8 +19,13 @@ SKIPPED = 77
 MADE_UP_TID = 1 << 30
 
 OTHER = os.environ.get("SPANPROF_PERFETTO_PYTHON")
+if OTHER is None:
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    OTHER = os.path.join(cache, "spanprof", "decoders", "bin", "python")
+    if not os.path.exists(OTHER):
+        OTHER = ""
 if OTHER and os.path.abspath(OTHER) != os.path.abspath(sys.executable):
-    os.environ.pop("SPANPROF_PERFETTO_PYTHON")
+    os.environ["SPANPROF_PERFETTO_PYTHON"] = ""  # once is enough
     os.execv(OTHER, [OTHER] + sys.argv)
 try:
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos

@@ -12,7 +12,7 @@ def main():
     pprof = shutil.which("pprof") or shutil.which("pprof", path=str(reader_test.CACHE / "go/bin"))
     if not pprof:
         reader_test.skip(f"no pprof in PATH or {reader_test.CACHE}/go/bin; "
-                         "`go install github.com/google/pprof@latest`")
+                         "./dev test unit installs it")
     if not (shutil.which("addr2line") or shutil.which("llvm-symbolizer")):
         reader_test.skip("neither addr2line nor llvm-symbolizer in PATH")
     folder = reader_test.written_files()
