@@ -105,6 +105,32 @@ TEST_F(ExportCommand, SaysWhichValuesThereAreWhenNothingIsLeft) {
               HasSubstr("no sample passes all of them"));
 }
 
+TEST_F(ExportCommand, TimesCountFromTheFirstSampleWhereAProfileHasNoStart) {
+  profile::Profile profile;
+  for (const uint64_t second : {100, 101, 102}) {
+    profile.AddSample({.time_ns = second * 1'000'000'000, .value = 1});
+  }
+  const std::string file = WriteProfileFile("no_start.pb.gz", profile);
+  ASSERT_EQ(Run({"export", file, "-o", Path("out.otlp"), "--from", "+1s"}), 0) << err_;
+  EXPECT_EQ(TotalsOf(ReadProfileFile("out.otlp")).count, 2u);
+}
+
+TEST_F(ExportCommand, TimesThatCannotApplyAreRefusedOrExplained) {
+  WriteBytes("plain.folded", "main;work 30\n");
+  EXPECT_EQ(Run({"export", Path("plain.folded"), "-o", Path("out.otlp"), "--from", "+1s"}), 1);
+  EXPECT_THAT(err_, HasSubstr("have no times"));
+  EXPECT_EQ(Run({"export", shop_, "-o", Path("out.otlp"), "--from", "+2s", "--to", "+1s"}), 1);
+  EXPECT_THAT(err_, HasSubstr("--from (2026-11-15T12:00:02Z) is not before --to"));
+
+  profile::Profile folded = ShopProfile();
+  profile::Sample minute = folded.samples()[0];
+  minute.folded = true;
+  folded.AddSample(minute);
+  const std::string file = WriteProfileFile("folded.otlp", folded);
+  ASSERT_EQ(Run({"export", file, "-o", Path("out.otlp"), "--to", "+1s"}), 0) << err_;
+  EXPECT_THAT(err_, HasSubstr("1 of 106 samples stand for those of a whole minute"));
+}
+
 TEST_F(ExportCommand, MergesSeveralFiles) {
   const std::string other = WriteProfileFile("other.pb.gz", ShopProfile());
   ASSERT_EQ(Run({"export", shop_, other, "-o", Path("both.otlp")}), 0) << err_;
@@ -151,6 +177,14 @@ TEST_F(ExportCommand, ReadsThePartFileOfARecordingAndMendsItsEnd) {
     EXPECT_EQ(TotalsOf(ReadProfileFile("out.otlp")).count, 210u);
     EXPECT_EQ(Run({"export", shop_, "-o", Path("running.jfr")}), 1);
     EXPECT_THAT(err_, HasSubstr("not finished"));
+  }
+  // Before the first chunk is finished the named file is empty.
+  {
+    auto file = format::JfrFile::Open(Path("begun.jfr"));
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->AppendPart(chunk));
+    ASSERT_EQ(Run({"export", Path("begun.jfr"), "-o", Path("out.otlp")}), 0) << err_;
+    EXPECT_EQ(TotalsOf(ReadProfileFile("out.otlp")).count, 105u);
   }
   WriteBytes("cut.jfr", chunk + chunk.substr(0, chunk.size() / 2));
   ASSERT_EQ(Run({"export", Path("cut.jfr"), "-o", Path("mended.jfr")}), 0) << err_;

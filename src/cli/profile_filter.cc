@@ -63,6 +63,16 @@ bool IsEmpty(const profile::Filter& filter) {
          filter.tags.empty() && !filter.thread && !filter.kind && !filter.from_ns && !filter.to_ns;
 }
 
+// When the profile began, as far as it says so: other people's files may not.
+std::uint64_t StartOf(const profile::Profile& profile) {
+  if (profile.start_time_ns != 0) return profile.start_time_ns;
+  std::uint64_t first = ~std::uint64_t{0};
+  for (const profile::Sample& sample : profile.samples()) {
+    if (sample.time_ns != 0) first = std::min(first, sample.time_ns);
+  }
+  return first;
+}
+
 Result<profile::Filter> WithTimes(const profile::Profile& profile, const FilterOptions& options) {
   profile::Filter filter = options.filter;
   if (!options.from && !options.to) return filter;
@@ -73,7 +83,7 @@ Result<profile::Filter> WithTimes(const profile::Profile& profile, const FilterO
                 "the samples of this profile have no times, so --from and --to cannot apply",
                 "leave them out, or take the file that it was made from");
   }
-  const std::uint64_t start = profile.start_time_ns;
+  const std::uint64_t start = StartOf(profile);
   if (options.from) filter.from_ns = options.from->UnixNanoseconds(start);
   if (options.to) filter.to_ns = options.to->UnixNanoseconds(start);
   if (filter.from_ns && filter.to_ns && *filter.from_ns >= *filter.to_ns) {
