@@ -12,6 +12,7 @@
 #include "cli/doctor_command.h"
 #include "cli/documentation_commands.h"
 #include "cli/export_command.h"
+#include "cli/record_command.h"
 #include "cli/report_command.h"
 #include "cli/report_error.h"
 
@@ -24,6 +25,7 @@ int Run(int argc, char** argv) {
   app.set_version_flag("--version", "spanprof " SPANPROF_VERSION);
   app.require_subcommand(1);
   std::function<int()> run;
+  spanprof::cli::AddRecordCommand(app, run);
   spanprof::cli::AddContextCommand(app, run);
   spanprof::cli::AddDoctorCommand(app, run);
   spanprof::cli::AddExportCommand(app, run);

@@ -1,9 +1,12 @@
 // The profiler's part of the C interface, and what starts it without a call: the variable SPANPROF.
 // This file is part of what is loaded into programs, not of a static library: nothing refers to it.
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <string>
+#include <string_view>
 
 #include "base/log.h"
 #include "base/printable_text.h"
@@ -67,6 +70,32 @@ Result<void> StartFromEnvironment(const char* text) {
   return Recording::Instance().Start(*options);
 }
 
+// SPANPROF_CHILDREN=no: what this program execs is not to be recorded, and not to be preloaded with
+// us either.
+void ForgetForChildren() {
+  const char* children = getenv("SPANPROF_CHILDREN");
+  if (children == nullptr || std::string_view(children) != "no") return;
+  unsetenv("SPANPROF");
+  unsetenv("SPANPROF_CHILDREN");
+  const char* preload = getenv("LD_PRELOAD");
+  Dl_info self = {};
+  static const int kHere = 0;
+  if (preload == nullptr || dladdr(&kHere, &self) == 0 || self.dli_fname == nullptr) return;
+  std::string others;
+  for (std::string_view rest = preload; !rest.empty();) {
+    const size_t end = std::min(rest.find_first_of(" :"), rest.size());
+    const std::string_view library = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (library.empty() || library == self.dli_fname) continue;
+    others += (others.empty() ? "" : ":") + std::string(library);
+  }
+  if (others.empty()) {
+    unsetenv("LD_PRELOAD");
+  } else {
+    setenv("LD_PRELOAD", others.c_str(), 1);
+  }
+}
+
 constexpr context::ProfilerInterface kProfiler = {
     .start = [](const char* options) { return Answer(Start(options)); },
     .stop = [] { return Answer(Recording::Instance().Stop()); },
@@ -95,6 +124,7 @@ constexpr context::ProfilerInterface kProfiler = {
     LogWarning(kDefaultLog, "SPANPROF is set, but nothing is recorded: " + started.error().message +
                                 (started.error().hint.empty() ? "" : "; " + started.error().hint));
   }
+  ForgetForChildren();
 }
 
 // Runs after the program's own exit handlers and before this library's static objects go.

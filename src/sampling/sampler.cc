@@ -94,6 +94,7 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
   cpu_signals_ = 0;
   cpu_value_ns_ = 0;
   late_cpu_ns_ = 0;
+  own_cpu_ns_ = 0;
   sampled_cpu_ns_ = 0;
   if (Result<void> mapped = code_map_.Refresh(); !mapped) return mapped;
   cpu_clock_.Configure(options.cpu_interval_ns == 0 ? kDrainIntervalNs : options.cpu_interval_ns);
@@ -120,6 +121,7 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
 
 void Sampler::Stop() {
   if (!running()) return;
+  CountOwnCpu();
   stop_.store(true, std::memory_order_release);
   wake_up_.Increment();
   thread_.join();
@@ -189,6 +191,14 @@ bool Sampler::IsOwnThread(uint32_t tid) const {
     if (own.load(std::memory_order_relaxed) == tid) return true;
   }
   return false;
+}
+
+void Sampler::CountOwnCpu() {
+  uint64_t used = 0;
+  for (const std::atomic<uint32_t>& own : own_tids_) {
+    if (own != 0) used += ThreadCpuNanoseconds(own);
+  }
+  own_cpu_ns_.store(used, std::memory_order_relaxed);
 }
 
 void Sampler::ScanThreads() {
@@ -374,7 +384,9 @@ Sampler::Counters Sampler::counters() const {
   if (late_cpu_ns_ != 0) result["sampler.late_thread_cpu_ns"] = late_cpu_ns_;
   if (options_.cpu_interval_ns != 0 && !running()) {
     const uint64_t used = ProcessCpuNanoseconds() - process_cpu_at_start_ns_;
-    if (used > sampled_cpu_ns_) result["sampler.unsampled_cpu_ns"] = used - sampled_cpu_ns_;
+    const uint64_t accounted = sampled_cpu_ns_ + own_cpu_ns_;
+    if (used > accounted) result["sampler.unsampled_cpu_ns"] = used - accounted;
+    result["sampler.own_cpu_ns"] = own_cpu_ns_;
   }
   return result;
 }

@@ -92,6 +92,7 @@ class Sampler {
   void LookAtThreads(const std::vector<uint32_t>& tids);
   void AddThread(uint32_t tid, bool from_its_start);
   bool IsOwnThread(uint32_t tid) const;
+  void CountOwnCpu();
   void RemoveThread(SampledThread& thread);
   void LearnStackBounds();
   void TickWall(uint64_t tick);
@@ -132,6 +133,7 @@ class Sampler {
   uint64_t process_cpu_at_start_ns_ = 0;
   std::atomic<uint64_t> late_cpu_ns_{0};     // what threads had used before they were found
   std::atomic<uint64_t> sampled_cpu_ns_{0};  // of threads that are gone, while they were sampled
+  std::atomic<uint64_t> own_cpu_ns_{0};      // of the profiler's threads, once it has stopped
   std::atomic<uint64_t> cpu_signals_{0};
   std::atomic<uint64_t> cpu_value_ns_{0};
   std::atomic<uint64_t> counters_[kCounterCount] = {};

@@ -32,12 +32,25 @@ int IndexOf(int signal) {
   return -1;
 }
 
+// The kernel's own, for where sigaction() may be the preloaded one, which tells what the program
+// wants and not what is.
+struct KernelAction {
+  void* handler = nullptr;
+  unsigned long flags = 0;
+#if defined(__x86_64__)
+  void* restorer = nullptr;
+#endif
+  uint64_t mask = 0;
+};
+bool KernelSigaction(int signal, const KernelAction* action, KernelAction* previous) {
+  return syscall(SYS_rt_sigaction, signal, action, previous, sizeof(action->mask)) == 0;
+}
+
 // The default action of a signal that is not ours, as if we had never been here.
 void TakeDefaultAction(int signal) {
   if (signal == SIGURG) return;  // ignored by default
-  struct sigaction standard = {};
-  standard.sa_handler = SIG_DFL;
-  sigaction(signal, &standard, nullptr);
+  const KernelAction standard;
+  KernelSigaction(signal, &standard, nullptr);
   sigset_t only = {};
   sigemptyset(&only);
   sigaddset(&only, signal);
@@ -102,9 +115,9 @@ Result<void> InstallSignalHandlers(SignalTaker new_taker) {
 
 bool SignalHandlersAreInPlace() {
   for (const int signal : kOurSignals) {
-    struct sigaction now = {};
-    if (sigaction(signal, nullptr, &now) != 0) return false;
-    if ((now.sa_flags & SA_SIGINFO) == 0 || now.sa_sigaction != OnSignal) return false;
+    KernelAction now;
+    if (!KernelSigaction(signal, nullptr, &now)) return false;
+    if (now.handler != reinterpret_cast<void*>(&OnSignal)) return false;
   }
   return true;
 }

@@ -78,11 +78,11 @@ build_arm64() {
     -DCMAKE_TOOLCHAIN_FILE="$ROOT/cmake/toolchain-aarch64-linux-gnu.cmake"
 }
 
-# build_zig DIR ZIG-TARGET
+# build_zig DIR ZIG-TARGET [CMAKE-OPTION...]
 build_zig() {
   build_cross "$1" \
     -DCMAKE_TOOLCHAIN_FILE="$ROOT/cmake/toolchain-zig.cmake" \
     -DSPANPROF_ZIG="$ZIG" \
     -DSPANPROF_ZIG_CACHE="$CACHE/zig-$ZIG_VERSION-cache" \
-    -DSPANPROF_ZIG_TARGET="$2"
+    -DSPANPROF_ZIG_TARGET="$2" "${@:3}"
 }

@@ -1,0 +1,256 @@
+#include "cli/recorded_command.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/printable_text.h"
+#include "base/unique_fd.h"
+#include "cli/program_file.h"
+
+namespace spanprof::cli {
+namespace {
+
+std::string ErrorText(int error_number) { return std::generic_category().message(error_number); }
+
+// Beside this program, as it is built and as it is installed.
+Result<std::string> PreloadLibrary() {
+  char self[4096];
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (length <= 0) return Fail(errno, "/proc/self/exe cannot be read: " + ErrorText(errno));
+  std::string folder(self, static_cast<std::size_t>(length));
+  folder.resize(folder.rfind('/'));
+  std::string tried;
+  for (const char* place : {"/../lib/libspanprof-preload.so",
+                            "/../lib/spanprof/libspanprof-preload.so", "/libspanprof-preload.so"}) {
+    const std::string path = folder + place;
+    // An absolute path without links: the command may change its folder.
+    if (char* real = realpath(path.c_str(), nullptr)) {
+      std::string found = real;
+      free(real);
+      return found;
+    }
+    tried += (tried.empty() ? "" : ", ") + path;
+  }
+  return Fail(ENOENT, "libspanprof-preload.so is not installed; looked for " + tried,
+              "install it beside the command, or build it: ./dev build");
+}
+
+bool Append(std::vector<std::string>& environment, const std::string& name,
+            const std::string& value) {
+  environment.push_back(name + "=" + value);
+  return true;
+}
+
+std::vector<std::string> ChildEnvironment(const std::string& library, const Options& options,
+                                          bool children) {
+  std::vector<std::string> environment;
+  std::string preload = library;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.starts_with("SPANPROF=") || text.starts_with("SPANPROF_CHILDREN=")) continue;
+    if (text.starts_with("LD_PRELOAD=")) {
+      // Ours first: it stands before the functions that others replace too.
+      if (text.size() > 11) preload += ":" + std::string(text.substr(11));
+      continue;
+    }
+    environment.emplace_back(text);
+  }
+  Append(environment, "LD_PRELOAD", preload);
+  Append(environment, "SPANPROF", ToString(options));
+  if (!children) Append(environment, "SPANPROF_CHILDREN", "no");
+  return environment;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// In the child, between fork and exec.
+[[noreturn]] void RunProgram(const char* program, char** argv, char** envp,
+                             const std::optional<InvokingUser>& user, int problem) {
+  const auto fail = [problem] {
+    const int error_number = errno;
+    if (write(problem, &error_number, sizeof error_number) < 0) _exit(126);
+    _exit(127);
+  };
+  if (user) {
+    const passwd* entry = getpwuid(user->uid);
+    if (entry != nullptr && initgroups(entry->pw_name, user->gid) != 0) fail();
+    if (setgid(user->gid) != 0 || setuid(user->uid) != 0) fail();
+  }
+  execve(program, argv, envp);
+  fail();
+  _exit(127);
+}
+
+}  // namespace
+
+std::optional<InvokingUser> UserBehindSudo() {
+  const char* uid = getenv("SUDO_UID");
+  const char* gid = getenv("SUDO_GID");
+  if (geteuid() != 0 || uid == nullptr || gid == nullptr) return std::nullopt;
+  const InvokingUser user = {static_cast<uid_t>(strtoul(uid, nullptr, 10)),
+                             static_cast<gid_t>(strtoul(gid, nullptr, 10))};
+  if (user.uid == 0) return std::nullopt;
+  return user;
+}
+
+// ---- PrivateFolder
+// -------------------------------------------------------------------------------
+
+Result<PrivateFolder> PrivateFolder::Create() {
+  const char* base = getenv("TMPDIR");
+  std::string path =
+      std::string(base == nullptr || *base != '/' ? "/tmp" : base) + "/spanprof-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) {
+    return Fail(errno,
+                "a temporary folder cannot be made at " + Quoted(path) + ": " + ErrorText(errno),
+                "set TMPDIR to a folder that you can write to");
+  }
+  return PrivateFolder(std::move(path));
+}
+
+PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})) {}
+
+PrivateFolder::~PrivateFolder() {
+  if (path_.empty()) return;
+  for (const std::string& name : Files()) unlink((path_ + "/" + name).c_str());
+  rmdir(path_.c_str());
+}
+
+std::vector<std::string> PrivateFolder::Files() const {
+  std::vector<std::string> names;
+  DIR* folder = opendir(path_.c_str());
+  if (folder == nullptr) return names;
+  while (const dirent* entry = readdir(folder)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  closedir(folder);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// ---- RecordedCommand
+// -----------------------------------------------------------------------------
+
+Result<RecordedCommand> RecordedCommand::Start(const std::vector<std::string>& command,
+                                               Options options, const Settings& settings) {
+  const Result<ProgramFile> program = ReadProgram(command.front());
+  if (!program) return tl::make_unexpected(program.error());
+  if (std::optional<Error> reason = WhyNotPreloadable(*program)) {
+    return tl::make_unexpected(*std::move(reason));
+  }
+  const Result<std::string> library = PreloadLibrary();
+  if (!library) return tl::make_unexpected(library.error());
+  Result<PrivateFolder> folder = PrivateFolder::Create();
+  if (!folder) return tl::make_unexpected(folder.error());
+  const std::optional<InvokingUser> user = UserBehindSudo();
+  if (user && chown(folder->path().c_str(), user->uid, user->gid) != 0) {
+    return Fail(
+        errno, "the temporary folder cannot be given to the user behind sudo: " + ErrorText(errno));
+  }
+  options.command = spanprof::Command::kNone;
+  options.file = folder->path() + "/" + settings.file;
+  options.format = OutputFormat::kJfr;
+  options.fork = settings.children ? ForkPolicy::kFollow : ForkPolicy::kQuiet;
+
+  std::vector<std::string> arguments = command;
+  std::vector<std::string> environment = ChildEnvironment(*library, options, settings.children);
+  std::vector<char*> argv = Pointers(arguments);
+  std::vector<char*> envp = Pointers(environment);
+  const std::string start = program->script.empty() ? program->path : program->script;
+
+  // What the command leaves behind becomes our child, so that we can say so.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  int problem[2];
+  if (pipe2(problem, O_CLOEXEC) != 0) return Fail(errno, "no pipe: " + ErrorText(errno));
+  const UniqueFd read_end(problem[0]);
+  UniqueFd write_end(problem[1]);
+  const pid_t pid = fork();
+  if (pid < 0) return Fail(errno, "no process can be started: " + ErrorText(errno));
+  if (pid == 0) RunProgram(start.c_str(), argv.data(), envp.data(), user, problem[1]);
+  write_end = UniqueFd();
+  int error_number = 0;
+  if (read(read_end.get(), &error_number, sizeof error_number) == sizeof error_number) {
+    waitpid(pid, nullptr, 0);
+    return Fail(error_number, Quoted(start) + " cannot be run: " + ErrorText(error_number));
+  }
+  signal(SIGINT, SIG_IGN);
+  signal(SIGQUIT, SIG_IGN);
+  return RecordedCommand(*std::move(folder), pid);
+}
+
+bool RecordedCommand::WaitFor(std::chrono::milliseconds time) {
+  if (status_) return true;
+  // Who ends us means the command too.
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGHUP);
+  sigaddset(&ending, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &ending, nullptr);
+  const auto deadline = std::chrono::steady_clock::now() + time;
+  for (;;) {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      return true;
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(
+        deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return false;
+    const timespec wait = {static_cast<time_t>(left.count() / 1'000'000'000),
+                           static_cast<long>(left.count() % 1'000'000'000)};
+    siginfo_t info = {};
+    const int signal = sigtimedwait(&ending, &info, &wait);
+    if (signal == SIGTERM || signal == SIGHUP) kill(pid_, signal);
+  }
+}
+
+int RecordedCommand::Wait(std::optional<std::chrono::nanoseconds> limit) {
+  constexpr std::chrono::milliseconds kLong = std::chrono::hours(1);
+  if (limit && !WaitFor(std::chrono::duration_cast<std::chrono::milliseconds>(*limit))) {
+    kill(pid_, SIGTERM);
+  }
+  while (!WaitFor(kLong)) {
+  }
+  return *status_;
+}
+
+std::vector<std::string> RecordedCommand::ProfileFiles() const {
+  std::vector<std::string> files;
+  for (const std::string& name : folder_.Files()) {
+    // The part file of a killed process that never finished a chunk stands alone.
+    const bool is_part = name.ends_with(".jfr.part");
+    const std::string file = is_part ? name.substr(0, name.size() - 5) : name;
+    if (!file.ends_with(".jfr")) continue;
+    const std::string path = folder_.path() + "/" + file;
+    if (std::find(files.begin(), files.end(), path) == files.end()) files.push_back(path);
+  }
+  return files;
+}
+
+bool RecordedCommand::LeftProcessesBehind() { return waitpid(-1, nullptr, WNOHANG) == 0; }
+
+}  // namespace spanprof::cli
