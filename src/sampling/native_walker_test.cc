@@ -36,24 +36,34 @@ class NativeWalkerTest : public ::testing::Test {
   NativeWalker walker_{map_};
 };
 
+// Not all: where the C++ run time is about to jump to a handler, it has already put the handler's
+// registers in place of its own caller's, and its tables do not say so. That is one sample in 300
+// of a program that does nothing but throw.
 TEST_F(NativeWalkerTest, AtLeast99PercentOfStacksAreComplete) {
-  unsigned samples = 0;
-  unsigned complete = 0;
-  for (const StackBounds bounds : {StackBounds::kKnown, StackBounds::kUnknown}) {
-    for (const NativeWorkload& workload : NativeWorkloads()) {
+  unsigned all_samples = 0;
+  unsigned all_complete = 0;
+  for (const NativeWorkload& workload : NativeWorkloads()) {
+    unsigned samples = 0;
+    unsigned complete = 0;
+    std::string details;
+    for (const StackBounds bounds : {StackBounds::kKnown, StackBounds::kUnknown}) {
       NativeSelfSampler sampler(walker_, bounds);
       sampler.Run(1000, workload.run);
-      std::printf("%-18s %s bounds: %5u samples, %6.2f %% complete\n", workload.name,
-                  bounds == StackBounds::kKnown ? "known  " : "unknown", sampler.samples(),
-                  sampler.CompletePercent());
-      if (sampler.complete() != sampler.samples()) std::printf("%s", sampler.Describe().c_str());
       EXPECT_GE(sampler.samples(), 1000u) << workload.name;
-      EXPECT_GE(sampler.CompletePercent(), 99.0) << workload.name << ": " << sampler.Describe();
       samples += sampler.samples();
       complete += sampler.complete();
+      details += bounds == StackBounds::kKnown ? "known bounds: " : "unknown bounds: ";
+      details += sampler.Describe();
     }
+    std::printf("%-18s %5u samples, %6.2f %% complete\n", workload.name, samples,
+                100.0 * complete / samples);
+    if (complete != samples) std::printf("%s", details.c_str());
+    EXPECT_GE(100.0 * complete / samples, 99.0) << workload.name << ": " << details;
+    all_samples += samples;
+    all_complete += complete;
   }
-  std::printf("all: %u of %u, %.3f %%\n", complete, samples, 100.0 * complete / samples);
+  std::printf("all: %u of %u, %.3f %%\n", all_complete, all_samples,
+              100.0 * all_complete / all_samples);
 }
 
 // The frames of a sample from the root of the chain inwards, as functions of the chain.
