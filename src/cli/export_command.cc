@@ -35,18 +35,18 @@ struct ExportOptions {
 };
 
 const std::map<std::string, OutputFormat>& Formats() {
-  static const std::map<std::string, OutputFormat> formats = {
+  static const std::map<std::string, OutputFormat> kFormats = {
       {"pprof", OutputFormat::kPprof},      {"otlp", OutputFormat::kOtlp},
       {"folded", OutputFormat::kFolded},    {"jfr", OutputFormat::kJfr},
       {"html", OutputFormat::kHtml},        {"firefox", OutputFormat::kFirefox},
       {"perfetto", OutputFormat::kPerfetto}};
-  return formats;
+  return kFormats;
 }
 
 const std::map<std::string, LabelScheme>& LabelSchemes() {
-  static const std::map<std::string, LabelScheme> schemes = {
+  static const std::map<std::string, LabelScheme> kSchemes = {
       {"datadog", LabelScheme::kDatadog}, {"pyroscope", LabelScheme::kPyroscope}};
-  return schemes;
+  return kSchemes;
 }
 
 template <class Map>

@@ -63,7 +63,7 @@ Result<std::string> FindInPath(const std::string& name) {
   while (!name.empty()) {
     const std::size_t colon = path.find(':');
     const std::string folder(path.substr(0, colon));
-    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
     struct stat status = {};
     if (access(candidate.c_str(), X_OK) == 0 && stat(candidate.c_str(), &status) == 0 &&
         S_ISREG(status.st_mode)) {

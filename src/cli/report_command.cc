@@ -31,11 +31,11 @@ struct ReportCommandOptions {
 };
 
 const std::map<std::string, SortBy>& SortWords() {
-  static const std::map<std::string, SortBy> words = {{"self", SortBy::kSelf},
-                                                      {"total", SortBy::kTotal},
-                                                      {"samples", SortBy::kSamples},
-                                                      {"name", SortBy::kName}};
-  return words;
+  static const std::map<std::string, SortBy> kWords = {{"self", SortBy::kSelf},
+                                                       {"total", SortBy::kTotal},
+                                                       {"samples", SortBy::kSamples},
+                                                       {"name", SortBy::kName}};
+  return kWords;
 }
 
 std::size_t TerminalWidth() {
