@@ -29,10 +29,39 @@ void ProfileBuilder::StartAfresh() {
   frames_.emplace(symboliser_, profile_);
   tags_.clear();
   last_wall_.clear();
+  contexts_looked_at_ = 0;
+  without_endpoint_.clear();
   // Taken anew each time, so that a clock that was set right shows in the next profile.
   const uint64_t unix_now = Now(CLOCK_REALTIME);
   unix_offset_ns_ = unix_now - Now(CLOCK_MONOTONIC);
   profile_.start_time_ns = unix_now;
+}
+
+void ProfileBuilder::AfterDrain() {
+  mappings_are_current_ = false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  LookForEndpoints();
+}
+
+// The table of endpoints has room for the latest requests only, and a profile may span many more:
+// an endpoint is taken over soon after it is set, and once more when the profile is cut.
+void ProfileBuilder::LookForEndpoints() {
+  const std::vector<profile::Context>& contexts = profile_.contexts();
+  for (; contexts_looked_at_ < contexts.size(); ++contexts_looked_at_) {
+    const uint64_t root = contexts[contexts_looked_at_].root_span_id;
+    if (root != 0 && profile_.EndpointOf(root) == profile::kNone) without_endpoint_.push_back(root);
+  }
+  // Of requests that never get one, the oldest are given up.
+  constexpr size_t kMaxWaiting = 65536;
+  if (without_endpoint_.size() > kMaxWaiting) {
+    without_endpoint_.erase(without_endpoint_.begin(), without_endpoint_.begin() + kMaxWaiting / 2);
+  }
+  std::erase_if(without_endpoint_, [this](uint64_t root) {
+    const uint32_t endpoint = core_.FindEndpoint(root);
+    if (endpoint == 0) return false;
+    profile_.SetEndpoint(root, core_.TagValue(endpoint));
+    return true;
+  });
 }
 
 void ProfileBuilder::FollowMappings() {

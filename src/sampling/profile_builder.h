@@ -26,7 +26,7 @@ class ProfileBuilder final : public SampleSink {
 
   void Take(const RawSample& sample) override;
   void TakeAsleep(uint32_t tid, uint64_t monotonic_ns, uint64_t count, uint64_t value) override;
-  void AfterDrain() override { mappings_are_current_ = false; }
+  void AfterDrain() override;
 
   // What was gathered so far, with endpoints and counters; the next profile starts empty. A
   // counter is in a profile with what was added to it since the last cut, so that profiles add up.
@@ -48,6 +48,7 @@ class ProfileBuilder final : public SampleSink {
   static Counters AllCounters(const Sampler& sampler, const Counters& more);
   void AddNewCounts(profile::Profile& profile, const Counters& counters) const;
   void FollowMappings();
+  void LookForEndpoints();
   profile::StackId StackOf(const RawSample& sample);
   profile::ContextId ContextOf(const RawSample& sample);
   uint64_t UnixTime(uint64_t monotonic_ns) const { return monotonic_ns + unix_offset_ns_; }
@@ -65,6 +66,8 @@ class ProfileBuilder final : public SampleSink {
   Counters counters_at_cut_;
   std::unordered_map<uint32_t, profile::StringId> tags_;  // by dictionary id
   std::unordered_map<uint32_t, LastWallSample> last_wall_;
+  size_t contexts_looked_at_ = 0;           // of the profile's, by LookForEndpoints
+  std::vector<uint64_t> without_endpoint_;  // local roots of these that had none yet
 };
 
 }  // namespace spanprof::sampling

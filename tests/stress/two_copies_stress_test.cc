@@ -120,9 +120,22 @@ void SetLate(void*) {
   if (late_copy->Get().span_id == 1) abort();
 }
 
+// A program without a dynamic loader, as musl's are by default, cannot have two copies.
+bool CannotLoad() {
+  if (void* loaded = dlopen(SPANPROF_STRESS_LIBRARY, RTLD_NOW | RTLD_LOCAL)) {
+    dlclose(loaded);
+    return false;
+  }
+  const char* error = dlerror();
+  return error != nullptr && strstr(error, "not supported") != nullptr;
+}
+#define SPANPROF_SKIP_WITHOUT_LOADER() \
+  if (CannotLoad()) GTEST_SKIP() << "this program is static: it cannot load a library"
+
 class TwoCopiesStress : public ::testing::TestWithParam<std::tuple<bool, bool>> {};
 
 TEST_P(TwoCopiesStress, AreOneCore) {
+  SPANPROF_SKIP_WITHOUT_LOADER();
   const auto [original_loaded_first, original_started_first] = GetParam();
   const OtherFile file;
   const Copy first(original_loaded_first ? SPANPROF_STRESS_LIBRARY : file.path());
@@ -199,6 +212,7 @@ TEST(TwoCopiesElectionStress, ElectsOneCoreWhenBothStartAtOnce) {
   if (kThreadSanitizer) {
     GTEST_SKIP() << "a file lock orders the copies, which the thread sanitizer does not know";
   }
+  SPANPROF_SKIP_WITHOUT_LOADER();
   const OtherFile file;
   uint64_t rounds = 0;
   const StressRun run;
@@ -227,6 +241,7 @@ TEST(TwoCopiesElectionStress, ElectsOneCoreWhenBothStartAtOnce) {
 
 // As if a copy of another interface version were active: its announcement is a page of that name.
 TEST(TwoCopiesVersionStress, RefusesACoreOfAnotherVersion) {
+  SPANPROF_SKIP_WITHOUT_LOADER();
   struct Announcement {
     char magic[16];
     uint32_t version, pid;
