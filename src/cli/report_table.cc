@@ -186,6 +186,7 @@ class TableText {
   }
 
   void AddRows(const std::vector<ReportRow>& rows, std::size_t left_out, std::size_t level) {
+    if (level == report_.options.by.size()) return;  // the innermost rows have none within them
     const bool is_function = report_.options.by[level].by == GroupBy::kFunction;
     const std::string indent(2 * level, ' ');
     for (const ReportRow& row : rows) {
