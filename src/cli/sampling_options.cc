@@ -40,7 +40,8 @@ void AddSamplingOptions(CLI::App& command, SamplingOptions& sampling) {
   command.add_flag("--no-children", sampling.no_children,
                    "Only the command itself, not the processes that it starts");
   command.add_option("COMMAND", sampling.command, "The command to run, with its arguments")
-      ->required();
+      ->required()
+      ->type_name("COMMAND");
   command.positionals_at_end();
 }
 

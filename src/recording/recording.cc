@@ -86,6 +86,7 @@ struct Recording::Run {
   }
 
   Result<void> Dump(const std::string& file) {
+    sampling::Sampler::Instance().Flush();
     profile::Profile now = last_profile
                                ? profile::Select(*last_profile, {})
                                : builder.Copy(sampling::Sampler::Instance(), output->counters());

@@ -136,6 +136,16 @@ void Sampler::Stop() {
   sink_->AfterDrain();
 }
 
+void Sampler::Flush() {
+  const uint32_t number = flushes_asked_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  wake_up_.Increment();
+  while (running()) {
+    const uint32_t done = flushes_done_.Get();
+    if (static_cast<int32_t>(done - number) >= 0) return;
+    flushes_done_.WaitWhile(done, MonotonicNanoseconds() + kDrainIntervalNs);
+  }
+}
+
 void Sampler::Run() {
   uint64_t now = MonotonicNanoseconds();
   uint64_t next_drain = now + kDrainIntervalNs;
@@ -159,9 +169,11 @@ void Sampler::Run() {
         TickWall(tick);
       }
     }
-    if (now >= next_drain) {
+    const uint32_t flushes_asked = flushes_asked_.load(std::memory_order_acquire);
+    if (now >= next_drain || flushes_asked != flushes_done_.Get()) {
       next_drain = now + kDrainIntervalNs;
-      Drain();
+      // If a handler is still at work in there, what it and others wrote comes with the next.
+      if (Drain()) flushes_done_.Set(flushes_asked);
       sink_->AfterDrain();
       LearnStackBounds();
       code_map_.RefreshIfNeeded();

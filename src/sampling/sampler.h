@@ -64,6 +64,9 @@ class Sampler {
   const CodeMap& code_map() const { return code_map_; }
   const SamplerOptions& options() const { return options_; }
 
+  // Everything that was sampled before the call is in the sink when it returns. Not for the sink.
+  void Flush();
+
   // The sink has forgotten the last wall samples: take each thread's anew, asleep or not.
   void ForgetWallSamples();
 
@@ -141,6 +144,8 @@ class Sampler {
   std::atomic<bool> running_{false};
   std::atomic<bool> stop_{false};
   WaitableNumber wake_up_;
+  std::atomic<uint32_t> flushes_asked_{0};
+  WaitableNumber flushes_done_;
   std::atomic<uint32_t> threads_lock_{0};
   std::thread thread_;
 };

@@ -9,6 +9,7 @@
 
 #include "context/thread_context_reader.h"
 #include "profile/profile.h"
+#include "sampling/handler_guard.h"
 #include "sampling/sampler.h"
 
 namespace spanprof::sampling {
@@ -35,7 +36,12 @@ uint64_t OwnCpuNanoseconds() {
 
 }  // namespace
 
+#if defined(SPANPROF_CHECK_HANDLERS)
+thread_local int handler_depth = 0;
+#endif
+
 bool Sampler::TakeSignal(int signal, siginfo_t* info, void* ucontext) {
+  [[maybe_unused]] const HandlerGuard guard;
   return Instance().TakeOurSignal(signal, *info, *static_cast<const ucontext_t*>(ucontext));
 }
 
