@@ -116,12 +116,12 @@ using spanprof::preload::Execve;
 using spanprof::preload::ExecveOnPath;
 using spanprof::preload::TakeArguments;
 
-[[gnu::visibility("default"), noreturn]] void _exit(int status) {
+[[gnu::visibility("default"), gnu::noreturn]] void _exit(int status) {
   spanprof::preload::Finish();
   spanprof::preload::real_exit(status);
   __builtin_unreachable();
 }
-[[gnu::visibility("default"), noreturn]] void _Exit(int status) noexcept { _exit(status); }
+[[gnu::visibility("default"), gnu::noreturn]] void _Exit(int status) noexcept { _exit(status); }
 
 [[gnu::visibility("default")]] int execve(const char* path, char* const argv[],
                                           char* const envp[]) noexcept {

@@ -150,7 +150,8 @@ part_models() {
 
 part_fuzz() {
   need
-  build_preset fuzz
+  configure_preset fuzz
+  cmake --build build/fuzz -j "$JOBS" --target fuzzers
   local fuzzer
   for fuzzer in build/fuzz/fuzzers/*; do
     if [[ -x $fuzzer ]]; then record_command "$(basename "$fuzzer")" run_fuzzer "$fuzzer"; fi
