@@ -2,7 +2,7 @@
 # Finding and installing what the other parts of ./dev need. Sourced by ./dev.
 
 # shellcheck disable=SC2034 # Used by ./dev.
-PACKAGE_SETS=(build test bench lint models clang fuzz cross arm64 zig python go jdk browser maven)
+PACKAGE_SETS=(build test bench profilers lint models clang fuzz cross arm64 zig python go jdk browser maven)
 
 ZIG_VERSION=0.17.0
 # The newest that Debian 12's Go can compile.
@@ -17,6 +17,7 @@ packages_of() {
       nlohmann-json3-dev libexpected-dev robin-map-dev zlib1g-dev libdw-dev ;;
     test) echo libgtest-dev libgmock-dev librapidcheck-dev gdb binutils python3 ;;
     bench) echo libbenchmark-dev ;;
+    profilers) echo libgoogle-perftools4 linux-perf ;;
     lint) echo clang-format-19 clang-tidy-19 shellcheck ;;
     models) echo spin gcc libc6-dev ;;
     clang) echo clang-19 ;;
