@@ -272,7 +272,7 @@ constexpr std::array kTable = {
                .min = Nanoseconds(100us),
                .max = Nanoseconds(10s),
                .meaning = "Sample each thread after this much CPU time; a number without a unit is "
-                          "nanoseconds"},
+                          "nanoseconds. 10ms where neither cpu= nor wall= is given"},
     OptionSpec{.name = "wall",
                .kind = OptionKind::kDuration,
                .parse = ParseNumber<&Options::wall>,
@@ -296,8 +296,8 @@ constexpr std::array kTable = {
                .example = "64m",
                .min = std::uint64_t{1} << 20,
                .max = std::uint64_t{1} << 40,
-               .meaning = "Memory that the profile under way may take; samples beyond it are "
-                          "dropped and counted"},
+               .meaning = "Memory that the profile under way may take; samples that do not fit are "
+                          "folded by the minute, which is counted"},
     OptionSpec{.name = "fork",
                .kind = OptionKind::kChoice,
                .parse = ParseChoice<&Options::fork>,

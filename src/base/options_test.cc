@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -402,6 +404,12 @@ TEST(Options, RendersMarkdownRows) {
   EXPECT_EQ(lines, DescribeOptions().size());
   // No cell may hold a bar: five to a row.
   EXPECT_EQ(static_cast<std::size_t>(std::count(rows.begin(), rows.end(), '|')), lines * 5);
+}
+
+TEST(Options, AreDocumentedAsTheyAre) {
+  std::ifstream file(SPANPROF_SOURCE_FOLDER "/docs/profiling.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_THAT(text, HasSubstr(OptionsAsMarkdownRows()));
 }
 
 TEST(Options, RendersHelpWithin100Columns) {
