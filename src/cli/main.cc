@@ -15,6 +15,7 @@
 #include "cli/record_command.h"
 #include "cli/report_command.h"
 #include "cli/report_error.h"
+#include "cli/top_command.h"
 
 namespace {
 
@@ -30,6 +31,7 @@ int Run(int argc, char** argv) {
   spanprof::cli::AddDoctorCommand(app, run);
   spanprof::cli::AddExportCommand(app, run);
   spanprof::cli::AddReportCommand(app, run);
+  spanprof::cli::AddTopCommand(app, run);
   spanprof::cli::AddManCommand(app, run);
   spanprof::cli::AddCompletionCommand(app, run);
   try {

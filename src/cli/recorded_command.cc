@@ -86,7 +86,8 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 
 // In the child, between fork and exec.
 [[noreturn]] void RunProgram(const char* program, char** argv, char** envp,
-                             const std::optional<InvokingUser>& user, int problem) {
+                             const std::optional<InvokingUser>& user, const char* output,
+                             int problem) {
   const auto fail = [problem] {
     const int error_number = errno;
     if (write(problem, &error_number, sizeof error_number) < 0) _exit(126);
@@ -96,6 +97,10 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
     const passwd* entry = getpwuid(user->uid);
     if (entry != nullptr && initgroups(entry->pw_name, user->gid) != 0) fail();
     if (setgid(user->gid) != 0 || setuid(user->uid) != 0) fail();
+  }
+  if (*output != '\0') {
+    const int fd = open(output, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0) fail();
   }
   execve(program, argv, envp);
   fail();
@@ -189,7 +194,9 @@ Result<RecordedCommand> RecordedCommand::Start(const std::vector<std::string>& c
   UniqueFd write_end(problem[1]);
   const pid_t pid = fork();
   if (pid < 0) return Fail(errno, "no process can be started: " + ErrorText(errno));
-  if (pid == 0) RunProgram(start.c_str(), argv.data(), envp.data(), user, problem[1]);
+  if (pid == 0) {
+    RunProgram(start.c_str(), argv.data(), envp.data(), user, settings.output.c_str(), problem[1]);
+  }
   write_end = UniqueFd();
   int error_number = 0;
   if (read(read_end.get(), &error_number, sizeof error_number) == sizeof error_number) {

@@ -44,6 +44,7 @@ class RecordedCommand {
   struct Settings {
     bool children = true;         // those that it forks and execs
     std::string file = "%p.jfr";  // of each process, in the folder
+    std::string output = {};      // where its standard output and error go; empty: to ours
   };
 
   // `options` say what is sampled. Fails if the program is not there, or cannot be profiled by
