@@ -34,12 +34,12 @@ struct RecordOptions {
 Result<std::optional<std::chrono::nanoseconds>> ParseLimit(const std::string& text) {
   if (text.empty()) return std::optional<std::chrono::nanoseconds>();
   const bool has_unit = text.find_first_not_of("0123456789.") != std::string::npos;
-  const auto parsed = ParseDuration(has_unit ? text : text + "s");
+  std::optional<std::chrono::nanoseconds> parsed = ParseDuration(has_unit ? text : text + "s");
   if (!parsed || parsed->count() <= 0) {
     return Fail(EINVAL, "--duration " + Quoted(text) + " is not a duration",
                 "give seconds, or a unit too: 30, 500ms, 2m");
   }
-  return std::optional<std::chrono::nanoseconds>(*parsed);
+  return parsed;
 }
 
 void ReportNoSamples(const RecordOptions& options) {

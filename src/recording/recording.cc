@@ -131,8 +131,8 @@ struct Recording::Run {
 
 Recording& Recording::Instance() {
   // Never destroyed: its thread may still run while the process exits.
-  static Recording* const recording = new Recording();
-  return *recording;
+  static Recording* const kRecording = new Recording();
+  return *kRecording;
 }
 
 bool Recording::IsOfThisProcess() const {

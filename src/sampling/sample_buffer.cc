@@ -60,8 +60,8 @@ SampleBuffer::Reservation SampleBuffer::Reserve(unsigned max_depth) {
       if (!bank->used.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed))
         continue;
       reservation.sample = reinterpret_cast<RawSample*>(bank->memory + used);
-      reservation.bank = bank;
-      reservation.end = used + bytes;
+      reservation.bank_ = bank;
+      reservation.end_ = used + bytes;
       reservation.sample->bytes = static_cast<uint32_t>(bytes);
       reservation.sample->committed.store(0, std::memory_order_relaxed);
       return reservation;
@@ -74,12 +74,12 @@ SampleBuffer::Reservation SampleBuffer::Reserve(unsigned max_depth) {
 
 void SampleBuffer::Commit(const Reservation& reservation, unsigned depth) {
   RawSample* sample = reservation.sample;
-  Bank* bank = reservation.bank;
+  Bank* bank = reservation.bank_;
   sample->depth = static_cast<uint16_t>(depth);
-  const size_t start = reservation.end - sample->bytes;
+  const size_t start = reservation.end_ - sample->bytes;
   const size_t needed = sizeof(RawSample) + depth * sizeof(uint64_t);
   // Give back what was not needed, if nobody came after us.
-  size_t end = reservation.end;
+  size_t end = reservation.end_;
   if (bank->used.compare_exchange_strong(end, start + needed, std::memory_order_relaxed)) {
     sample->bytes = static_cast<uint32_t>(needed);
   }

@@ -59,8 +59,8 @@ class SampleBuffer {
 
    private:
     friend class SampleBuffer;
-    struct Bank* bank = nullptr;
-    size_t end = 0;
+    struct Bank* bank_ = nullptr;
+    size_t end_ = 0;
   };
   Reservation Reserve(unsigned max_depth);
   void Commit(const Reservation& reservation, unsigned depth);
