@@ -41,7 +41,7 @@ std::optional<std::string> FindByBuildId(const std::string& build_id,
   // It becomes a path: nothing but hexadecimal digits.
   if (build_id.size() < 4 || !IsHex(build_id)) return std::nullopt;
   for (const std::string& folder : folders) {
-    const std::string path =
+    std::string path =
         folder + "/.build-id/" + build_id.substr(0, 2) + "/" + build_id.substr(2) + ".debug";
     if (HasBuildId(path, build_id)) return path;
   }

@@ -1,5 +1,6 @@
 #include "symbols/symbolise.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <optional>
@@ -157,9 +158,8 @@ class Rewriter {
     if (!options_.inlined && sources.size() > 1) {
       sources.erase(sources.begin(), sources.end() - 1);
     }
-    for (auto source = sources.rbegin(); source != sources.rend(); ++source) {
-      frames.push_back(AddFrame(frame, *source));
-    }
+    std::reverse(sources.begin(), sources.end());
+    for (const SourceFrame& source : sources) frames.push_back(AddFrame(frame, source));
     if (!frames.empty() || frame.function != kNone) return;
     const auto symbol = binary.symbols ? binary.symbols->Find(frame.address) : std::nullopt;
     if (!symbol) {
