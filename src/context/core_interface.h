@@ -51,6 +51,7 @@ struct CoreInterface {
   void (*thread_started)();
   void (*thread_ended)();
   int (*answer_sigaction)(int signal, const struct sigaction* action, struct sigaction* previous);
+  int (*take_waited_signal)(int signal, const siginfo_t* info);
 };
 
 // The calls of this copy's own core.

@@ -22,6 +22,8 @@ struct ProfilerInterface {
   void (*thread_ended)();
   // SIGNAL-SAFE: 1 if the call was answered, because the signal is one that the profiler uses.
   int (*answer_sigaction)(int signal, const struct sigaction* action, struct sigaction* previous);
+  // 1 if a signal that the calling thread has waited for is the profiler's, and not the program's.
+  int (*take_waited_signal)(int signal, const siginfo_t* info);
 };
 
 // Null: there is none in this copy.

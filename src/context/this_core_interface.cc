@@ -178,6 +178,11 @@ const CoreInterface& ThisCoreInterface() {
             const ProfilerInterface* profiler = profiler_interface.load();
             return profiler == nullptr ? 0 : profiler->answer_sigaction(signal, action, previous);
           },
+      .take_waited_signal =
+          [](int signal, const siginfo_t* info) {
+            const ProfilerInterface* profiler = profiler_interface.load(std::memory_order_acquire);
+            return profiler == nullptr ? 0 : profiler->take_waited_signal(signal, info);
+          },
   };
   return kInterface;
 }

@@ -111,6 +111,10 @@ constexpr context::ProfilerInterface kProfiler = {
         [](int signal, const struct sigaction* action, struct sigaction* previous) {
           return sampling::AnswerSigaction(signal, action, previous) ? 1 : 0;
         },
+    .take_waited_signal =
+        [](int signal, const siginfo_t* info) {
+          return sampling::Sampler::Instance().TakeWaitedSignal(signal, *info) ? 1 : 0;
+        },
 };
 
 [[gnu::constructor]] void OnLoad() {

@@ -15,6 +15,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "sampling/signal_dispatch.h"
+
 namespace spanprof::sampling {
 namespace {
 
@@ -41,12 +43,19 @@ uint64_t ReadClock(clockid_t clock) {
   return syscall(SYS_clock_gettime, clock, &time) == 0 ? Nanoseconds(time) : 0;
 }
 
+// Not libc's: those are points at which a cancelled thread ends, and we are in a handler, or on a
+// thread of the program's that has hardly begun.
+void Close(int fd) { syscall(SYS_close, fd); }
+bool ReadCount(int fd, uint64_t* count) {
+  return syscall(SYS_read, fd, count, sizeof *count) == sizeof *count;
+}
+
 // A program may have closed our descriptor and opened something else in its place.
 bool IsStillPerfEvent(int fd, uint32_t tid) {
   f_owner_ex owner = {};
   if (fcntl(fd, F_GETOWN_EX, &owner) != 0) return false;
   if (owner.type != F_OWNER_TID || static_cast<uint32_t>(owner.pid) != tid) return false;
-  return fcntl(fd, F_GETSIG) == SIGURG;
+  return fcntl(fd, F_GETSIG) == kSamplingSignal;
 }
 
 }  // namespace
@@ -80,7 +89,7 @@ void CpuClock::Configure(uint64_t interval_ns) {
 bool CpuClock::ArmTimer(SampledThread& thread) {
   const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
   sigevent event = {};
-  event.sigev_signo = SIGPROF;
+  event.sigev_signo = kSamplingSignal;
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_value.sival_ptr = &thread;
 #if defined(sigev_notify_thread_id)
@@ -122,7 +131,7 @@ bool CpuClock::ArmPerf(SampledThread& thread) {
   // Out of the way of programs that expect small numbers.
   const int high = fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(perf_limit_) * 3);
   if (high >= 0) {
-    close(fd);
+    Close(fd);
     fd = high;
   }
   f_owner_ex owner = {};
@@ -130,10 +139,10 @@ bool CpuClock::ArmPerf(SampledThread& thread) {
   owner.pid = static_cast<pid_t>(tid);
   thread.perf_count = 0;
   thread.perf_fd.store(fd, std::memory_order_release);
-  if (fcntl(fd, F_SETFL, O_ASYNC) != 0 || fcntl(fd, F_SETSIG, SIGURG) != 0 ||
+  if (fcntl(fd, F_SETFL, O_ASYNC) != 0 || fcntl(fd, F_SETSIG, kSamplingSignal) != 0 ||
       fcntl(fd, F_SETOWN_EX, &owner) != 0 || ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) != 0) {
     thread.perf_fd.store(-1, std::memory_order_release);
-    close(fd);
+    Close(fd);
     return false;
   }
   ++perf_events_;
@@ -150,7 +159,7 @@ void CpuClock::Disarm(SampledThread& thread) {
     syscall(SYS_timer_delete, id);
   }
   if (const int fd = thread.perf_fd.exchange(-1, std::memory_order_acq_rel); fd >= 0) {
-    if (IsStillPerfEvent(fd, thread.tid.load(std::memory_order_relaxed))) close(fd);
+    if (IsStillPerfEvent(fd, thread.tid.load(std::memory_order_relaxed))) Close(fd);
     --perf_events_;
   }
 }
@@ -159,7 +168,7 @@ uint64_t CpuClock::TakePerfCount(SampledThread& thread) const {
   const int fd = thread.perf_fd.load(std::memory_order_acquire);
   uint64_t count = 0;
   uint64_t intervals = 1;
-  if (fd >= 0 && read(fd, &count, sizeof count) == sizeof count && count > thread.perf_count) {
+  if (fd >= 0 && ReadCount(fd, &count) && count > thread.perf_count) {
     const uint64_t passed = (count - thread.perf_count) / interval_ns_;
     if (passed > 1) intervals = passed;
     thread.perf_count += intervals * interval_ns_;
@@ -167,6 +176,12 @@ uint64_t CpuClock::TakePerfCount(SampledThread& thread) const {
   }
   if (fd >= 0) ioctl(fd, PERF_EVENT_IOC_REFRESH, 1);
   return intervals;
+}
+
+bool CpuClock::PerfIsDue(const SampledThread& thread) const {
+  const int fd = thread.perf_fd.load(std::memory_order_acquire);
+  uint64_t count = 0;
+  return fd >= 0 && ReadCount(fd, &count) && count >= thread.perf_count + interval_ns_;
 }
 
 bool CpuClock::IsPerfSignal(int si_code) {

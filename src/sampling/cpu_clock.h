@@ -28,13 +28,15 @@ class CpuClock {
   uint64_t interval_ns() const { return interval_ns_; }
 
   enum class Source { kNone, kTimer, kPerf };
-  // Starts the thread's signals: SIGPROF with the thread in its value (timer), or SIGURG (perf).
+  // Starts the thread's signals: from a timer with the thread in its value, or from perf.
   Source Arm(SampledThread& thread);
   void Disarm(SampledThread& thread);
 
   // In the handler of a perf event: how many intervals passed since the last one, at least 1.
   // Starts the next one. Signal-safe.
   uint64_t TakePerfCount(SampledThread& thread) const;
+  // Whether the event's signal has been sent, or swallowed by another one. Signal-safe.
+  bool PerfIsDue(const SampledThread& thread) const;
   // The thread whose perf event has this descriptor. Signal-safe.
   static bool IsPerfSignal(int si_code);
 

@@ -15,7 +15,10 @@ bool SampledThreads::Create() {
       context::MapAnonymous((size_t{id_limit_} + 1) * sizeof(uint32_t)));
   auto* threads =
       static_cast<SampledThread*>(context::MapAnonymous(sizeof(SampledThread) * kMaxThreads));
-  if (index == nullptr || threads == nullptr) return false;
+  auto* timeouts =
+      static_cast<CallTimeout*>(context::MapAnonymous(sizeof(CallTimeout) * kMaxThreads));
+  if (index == nullptr || threads == nullptr || timeouts == nullptr) return false;
+  call_timeouts_ = timeouts;
   index_by_tid_ = index;
   threads_ = threads;
   return true;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "sampling/interrupted_call.h"
 #include "sampling/sample_buffer.h"
 
 namespace spanprof::sampling {
@@ -32,6 +33,7 @@ struct alignas(64) SampledThread {
 
   // Between the sampler's thread, which asks for a wall sample, and the handler, which takes it.
   std::atomic<uint64_t> wall_ticks_due{0};  // 0: none was asked for, or it was taken
+  BlockedCall blocked_call;  // what the signal will interrupt; written while no ticks are due
   // What the last wall sample saw, so that a thread which slept since need not be disturbed: how
   // often a handler ran, the mark that its reading of the context left, and the thread's CPU time.
   std::atomic<uint64_t> handler_runs{0};
@@ -61,6 +63,12 @@ class SampledThreads {
   // Whether a pointer from a signal's value is one of ours.
   bool Owns(const void* pointer) const;
 
+  // By the index that a thread has here. Signal-safe.
+  CallTimeouts call_timeouts() const { return {call_timeouts_, kMaxThreads}; }
+  uint32_t IndexOf(const SampledThread& thread) const {
+    return static_cast<uint32_t>(&thread - threads_);
+  }
+
   template <class Visitor>
   void ForEach(Visitor visit) {
     for (uint32_t i = 0; i < used_; ++i) {
@@ -71,6 +79,7 @@ class SampledThreads {
 
  private:
   SampledThread* threads_ = nullptr;
+  CallTimeout* call_timeouts_ = nullptr;
   std::atomic<uint32_t>* index_by_tid_ = nullptr;  // index + 1
   uint32_t id_limit_ = 0;
   uint32_t used_ = 0;

@@ -98,7 +98,7 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
   sampled_cpu_ns_ = 0;
   if (Result<void> mapped = code_map_.Refresh(); !mapped) return mapped;
   cpu_clock_.Configure(options.cpu_interval_ns == 0 ? kDrainIntervalNs : options.cpu_interval_ns);
-  if (Result<void> installed = InstallSignalHandlers(&Sampler::TakeSignal); !installed) {
+  if (Result<void> installed = InstallSignalHandler(&Sampler::TakeSignal); !installed) {
     return installed;
   }
   process_cpu_at_start_ns_ = ProcessCpuNanoseconds();
@@ -177,7 +177,7 @@ void Sampler::Run() {
       sink_->AfterDrain();
       LearnStackBounds();
       code_map_.RefreshIfNeeded();
-      if (!SignalHandlersAreInPlace()) Count(kHandlersReplaced);
+      if (!SignalHandlerIsInPlace()) Count(kHandlersReplaced);
     }
     uint64_t wake = std::min(next_drain, next_scan_ns_);
     if (options_.wall_interval_ns != 0) {
@@ -339,15 +339,26 @@ bool Sampler::SleptSinceWallSample(const SampledThread& thread, uint64_t cpu_ns)
 
 void Sampler::AskForWallSample(SampledThread& thread, uint64_t ticks) {
   // If the last signal has not been taken yet, its sample stands for more time.
-  if (thread.wall_ticks_due.fetch_add(ticks, std::memory_order_release) != 0) return;
+  if (thread.wall_ticks_due.load(std::memory_order_acquire) != 0) {
+    if (thread.wall_ticks_due.fetch_add(ticks, std::memory_order_release) != 0) return;
+    thread.wall_ticks_due.store(0, std::memory_order_relaxed);  // taken just now
+  }
+  const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
+  BlockedCall call;
+  ReadBlockedCall(tid, &call);
+  if (WaitsForSignal(call, kSamplingSignal)) {
+    Count(kWaitsForSignals, ticks);
+    return;
+  }
+  thread.blocked_call = call;
+  thread.wall_ticks_due.store(ticks, std::memory_order_release);
   siginfo_t info = {};
-  info.si_signo = SIGURG;
+  info.si_signo = kSamplingSignal;
   info.si_code = SI_QUEUE;
   info.si_pid = static_cast<pid_t>(pid_);
   info.si_uid = getuid();
   info.si_value.sival_ptr = &thread;
-  if (syscall(SYS_rt_tgsigqueueinfo, pid_, thread.tid.load(std::memory_order_relaxed), SIGURG,
-              &info) != 0) {
+  if (syscall(SYS_rt_tgsigqueueinfo, pid_, tid, kSamplingSignal, &info) != 0) {
     thread.wall_ticks_due.store(0, std::memory_order_relaxed);
     Count(kWallNotQueued);
   }
@@ -383,9 +394,11 @@ void Sampler::TickWall(uint64_t tick) {
 
 Sampler::Counters Sampler::counters() const {
   static constexpr const char* kNames[kCounterCount] = {
-      "sampler.reentered",          "sampler.late_signals",      "sampler.context_in_progress",
-      "sampler.context_torn",       "sampler.wall_not_queued",   "sampler.thread_not_armed",
-      "sampler.threads_over_limit", "sampler.handlers_replaced", "sampler.incomplete_stacks"};
+      "sampler.reentered",           "sampler.late_signals",
+      "sampler.context_in_progress", "sampler.context_torn",
+      "sampler.wall_not_queued",     "sampler.thread_not_armed",
+      "sampler.threads_over_limit",  "sampler.handlers_replaced",
+      "sampler.incomplete_stacks",   "sampler.wall_waits_for_signals"};
   Counters result;
   for (unsigned i = 0; i < kCounterCount; ++i) {
     if (const uint64_t value = counters_[i].load(std::memory_order_relaxed); value != 0) {

@@ -76,6 +76,10 @@ class Sampler {
   // The calling thread is the profiler's own: it is not sampled. At most kMaxOwnThreads.
   void IgnoreCurrentThread();
 
+  // For a preloaded sigwait(): whether the signal that it took on the calling thread is ours, and
+  // not what the program waits for.
+  bool TakeWaitedSignal(int signal, const siginfo_t& info);
+
   // Around a fork, on the forking thread. In the child nothing of the parent's sampling is left;
   // it may Start again.
   void PrepareFork() { CodeMap::PrepareFork(); }
@@ -85,7 +89,10 @@ class Sampler {
  private:
   Sampler() = default;
   static bool TakeSignal(int signal, siginfo_t* info, void* ucontext);
-  bool TakeOurSignal(int signal, const siginfo_t& info, const ucontext_t& at);
+  bool IsOurs(int signal, const siginfo_t& info, const SampledThread* own) const;
+  bool TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at);
+  void GoOnWithCall(const SampledThread& thread, const BlockedCall& seen, ucontext_t& at);
+  void RecordCpu(SampledThread& thread, uint64_t count, const ucontext_t& at);
   void Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64_t value,
               const ucontext_t& at);
   void ReadContext(uint32_t tid, RawSample& sample) const;
@@ -114,6 +121,7 @@ class Sampler {
     kThreadsOverLimit,
     kHandlersReplaced,
     kIncompleteStacks,
+    kWaitsForSignals,
     kCounterCount
   };
   void Count(Counter counter, uint64_t amount = 1) {

@@ -11,6 +11,7 @@
 #include "profile/profile.h"
 #include "sampling/handler_guard.h"
 #include "sampling/sampler.h"
+#include "sampling/signal_dispatch.h"
 
 namespace spanprof::sampling {
 namespace {
@@ -42,54 +43,84 @@ thread_local int handler_depth = 0;
 
 bool Sampler::TakeSignal(int signal, siginfo_t* info, void* ucontext) {
   [[maybe_unused]] const HandlerGuard guard;
-  return Instance().TakeOurSignal(signal, *info, *static_cast<const ucontext_t*>(ucontext));
+  return Instance().TakeOurSignal(signal, *info, *static_cast<ucontext_t*>(ucontext));
 }
 
-bool Sampler::TakeOurSignal(int signal, const siginfo_t& info, const ucontext_t& at) {
-  SampledThread* thread = nullptr;
-  bool from_perf = false;
-  if (signal == SIGPROF) {
-    if (info.si_code != SI_TIMER || !threads_.Owns(info.si_value.sival_ptr)) return false;
-    thread = static_cast<SampledThread*>(info.si_value.sival_ptr);
-  } else if (info.si_code == SI_QUEUE) {
-    if (static_cast<uint32_t>(info.si_pid) != pid_ || !threads_.Owns(info.si_value.sival_ptr)) {
-      return false;
-    }
-    thread = static_cast<SampledThread*>(info.si_value.sival_ptr);
-  } else if (CpuClock::IsPerfSignal(info.si_code)) {
-    thread = threads_.Find(static_cast<uint32_t>(syscall(SYS_gettid)));
-    if (thread == nullptr || thread->perf_fd.load(std::memory_order_acquire) != info.si_fd) {
-      return false;
-    }
-    from_perf = true;
-  } else {
-    return false;
+bool Sampler::IsOurs(int signal, const siginfo_t& info, const SampledThread* own) const {
+  if (signal != kSamplingSignal) return false;
+  if (info.si_code == SI_TIMER) return threads_.Owns(info.si_value.sival_ptr);
+  if (info.si_code == SI_QUEUE) {
+    return static_cast<uint32_t>(info.si_pid) == pid_ && threads_.Owns(info.si_value.sival_ptr);
   }
-  if (!running() || thread->tid.load(std::memory_order_acquire) == 0) {
-    Count(kLateSignals);
-    return true;
+  return CpuClock::IsPerfSignal(info.si_code) && own != nullptr &&
+         own->perf_fd.load(std::memory_order_acquire) == info.si_fd;
+}
+
+bool Sampler::TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at) {
+  // By the thread that runs and not by the signal's value alone: the signal may be a late one,
+  // whose entry has become another thread's.
+  const auto tid = static_cast<uint32_t>(syscall(SYS_gettid));
+  SampledThread* thread = threads_.Find(tid);
+  const bool ours = IsOurs(signal, info, thread);
+  const bool from_timer = ours && info.si_code == SI_TIMER;
+  const bool from_perf = ours && CpuClock::IsPerfSignal(info.si_code);
+  if (!running() || thread == nullptr || (from_timer && info.si_value.sival_ptr != thread)) {
+    if (ours) Count(kLateSignals);
+    return ours;
   }
+
   // All signals are blocked in here, so this is a handler that was left by longjmp, or a fork of
   // one.
   if (thread->in_handler.exchange(1, std::memory_order_acquire) != 0) Count(kReentered);
-
-  if (signal == SIGPROF || from_perf) {
+  if (from_timer) {
     // Only a timer's signal has an overrun in these bytes.
-    const uint64_t count =
-        from_perf ? cpu_clock_.TakePerfCount(*thread) : 1 + static_cast<uint64_t>(info.si_overrun);
-    const uint64_t value = count * cpu_clock_.interval_ns();
-    cpu_signals_.fetch_add(1, std::memory_order_relaxed);
-    cpu_value_ns_.fetch_add(value, std::memory_order_relaxed);
-    Record(*thread, static_cast<uint8_t>(profile::SampleKind::kCpu), count, value, at);
-  } else {
-    const uint64_t ticks = thread->wall_ticks_due.exchange(0, std::memory_order_acquire);
-    if (ticks != 0) {
-      Record(*thread, static_cast<uint8_t>(profile::SampleKind::kWall), ticks,
-             ticks * options_.wall_interval_ns, at);
-    }
+    RecordCpu(*thread, 1 + static_cast<uint64_t>(info.si_overrun), at);
   }
+  // Of signals with one number the kernel keeps one: this may stand for others, of ours too.
+  if (from_perf || cpu_clock_.PerfIsDue(*thread)) {
+    RecordCpu(*thread, cpu_clock_.TakePerfCount(*thread), at);
+  }
+  BlockedCall call;
+  // While ticks are due nobody writes the call. Pairs with AskForWallSample's store.
+  if (thread->wall_ticks_due.load(std::memory_order_acquire) != 0) {
+    call = thread->blocked_call;
+    const uint64_t ticks = thread->wall_ticks_due.exchange(0, std::memory_order_acq_rel);
+    Record(*thread, static_cast<uint8_t>(profile::SampleKind::kWall), ticks,
+           ticks * options_.wall_interval_ns, at);
+  }
+  if (ours) GoOnWithCall(*thread, call, at);
   thread->in_handler.store(0, std::memory_order_release);
+  return ours;
+}
+
+// A call that our signal has ended early.
+void Sampler::GoOnWithCall(const SampledThread& thread, const BlockedCall& seen, ucontext_t& at) {
+  const uint64_t now = MonotonicNanoseconds();
+  const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
+  const CallTimeouts timeouts = threads_.call_timeouts();
+  const uint32_t index = threads_.IndexOf(thread);
+  if (ContinueCall(seen, now, tid, timeouts, index, at)) return;
+  BlockedCall found;
+  if (FindInterruptedCall(at, &found)) ContinueCall(found, now, tid, timeouts, index, at);
+}
+
+bool Sampler::TakeWaitedSignal(int signal, const siginfo_t& info) {
+  SampledThread* thread = threads_.Find(static_cast<uint32_t>(syscall(SYS_gettid)));
+  if (!IsOurs(signal, info, thread)) return false;
+  Count(kWaitsForSignals);
+  if (thread != nullptr) {
+    // The next ones are to come.
+    thread->wall_ticks_due.store(0, std::memory_order_release);
+    if (cpu_clock_.PerfIsDue(*thread)) (void)cpu_clock_.TakePerfCount(*thread);
+  }
   return true;
+}
+
+void Sampler::RecordCpu(SampledThread& thread, uint64_t count, const ucontext_t& at) {
+  const uint64_t value = count * cpu_clock_.interval_ns();
+  cpu_signals_.fetch_add(1, std::memory_order_relaxed);
+  cpu_value_ns_.fetch_add(value, std::memory_order_relaxed);
+  Record(thread, static_cast<uint8_t>(profile::SampleKind::kCpu), count, value, at);
 }
 
 void Sampler::Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64_t value,

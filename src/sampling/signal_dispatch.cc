@@ -1,36 +1,29 @@
-// SIGNAL-SAFE, except for InstallSignalHandlers.
+// SIGNAL-SAFE, except for InstallSignalHandler.
 
 #include "sampling/signal_dispatch.h"
 
 #include <atomic>
 #include <errno.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <sys/syscall.h>
 
+#include "sampling/interrupted_call.h"
+
 namespace spanprof::sampling {
 namespace {
 
-constexpr int kOurSignals[] = {SIGPROF, SIGURG};
-constexpr unsigned kCount = sizeof kOurSignals / sizeof kOurSignals[0];
-
-// What the program wants for one of our signals. Two copies and a switch: a handler reads one while
+// What the program wants for our signal. Two copies and a switch: a handler reads one while
 // sigaction() fills the other.
 struct ProgramsAction {
   struct sigaction actions[2] = {};
   std::atomic<uint32_t> current{0};
 };
-ProgramsAction programs_actions[kCount];
+ProgramsAction programs_action;
 std::atomic<SignalTaker> taker{nullptr};
 std::atomic<bool> installed{false};
-
-int IndexOf(int signal) {
-  for (unsigned i = 0; i < kCount; ++i) {
-    if (kOurSignals[i] == signal) return static_cast<int>(i);
-  }
-  return -1;
-}
 
 // The kernel's own, for where sigaction() may be the preloaded one, which tells what the program
 // wants and not what is.
@@ -46,31 +39,33 @@ bool KernelSigaction(int signal, const KernelAction* action, KernelAction* previ
   return syscall(SYS_rt_sigaction, signal, action, previous, sizeof(action->mask)) == 0;
 }
 
-// The default action of a signal that is not ours, as if we had never been here.
-void TakeDefaultAction(int signal) {
-  if (signal == SIGURG) return;  // ignored by default
-  const KernelAction standard;
-  KernelSigaction(signal, &standard, nullptr);
-  sigset_t only = {};
-  sigemptyset(&only);
-  sigaddset(&only, signal);
-  sigprocmask(SIG_UNBLOCK, &only, nullptr);
-  raise(signal);
+// The program's handler with the signals blocked that it asked for, and not all that are blocked in
+// ours. Returning from ours restores the mask.
+void BlockAsAsked(int signal, const struct sigaction& action, const ucontext_t& at) {
+  sigset_t mask = at.uc_sigmask;
+  sigorset(&mask, &mask, &action.sa_mask);
+  if ((static_cast<unsigned>(action.sa_flags) & static_cast<unsigned>(SA_NODEFER)) == 0) {
+    sigaddset(&mask, signal);
+  }
+  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
 }
 
 void CallProgram(int signal, siginfo_t* info, void* ucontext) {
-  ProgramsAction& wanted = programs_actions[IndexOf(signal)];
-  struct sigaction& action = wanted.actions[wanted.current.load(std::memory_order_acquire)];
-  if ((action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction != nullptr) {
+  struct sigaction& kept =
+      programs_action.actions[programs_action.current.load(std::memory_order_acquire)];
+  const struct sigaction action = kept;
+  // By default the signal does nothing. The two ways to call a handler share their place, and these
+  // values mean the same in both.
+  if (action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL) return;
+  const auto flags = static_cast<unsigned>(action.sa_flags);
+  if ((flags & static_cast<unsigned>(SA_RESETHAND)) != 0) kept.sa_handler = SIG_DFL;
+  auto& at = *static_cast<ucontext_t*>(ucontext);
+  if ((flags & SA_RESTART) == 0) EndCall(at);
+  BlockAsAsked(signal, action, at);
+  if ((flags & SA_SIGINFO) != 0) {
     action.sa_sigaction(signal, info, ucontext);
-  } else if (action.sa_handler == SIG_DFL) {
-    TakeDefaultAction(signal);
-  } else if (action.sa_handler != SIG_IGN) {
-    const auto handler = action.sa_handler;
-    if ((static_cast<unsigned>(action.sa_flags) & static_cast<unsigned>(SA_RESETHAND)) != 0) {
-      action.sa_handler = SIG_DFL;
-    }
-    handler(signal);
+  } else {
+    action.sa_handler(signal);
   }
 }
 
@@ -83,7 +78,7 @@ void OnSignal(int signal, siginfo_t* info, void* ucontext) {
 
 }  // namespace
 
-Result<void> InstallSignalHandlers(SignalTaker new_taker) {
+Result<void> InstallSignalHandler(SignalTaker new_taker) {
   taker.store(new_taker, std::memory_order_release);
   if (installed.load(std::memory_order_acquire)) return {};
   struct sigaction ours = {};
@@ -91,46 +86,36 @@ Result<void> InstallSignalHandlers(SignalTaker new_taker) {
   // On the thread's alternate stack if it has one; interrupted calls go on where the kernel allows.
   ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   // No handler may write a context while ours reads it. Faults stay deliverable: whoever reports
-  // crashes should hear of one of ours too.
-  sigfillset(&ours.sa_mask);
+  // crashes should hear of one of ours too. Not sigfillset, which leaves out the signal by which a
+  // thread is cancelled: one that is unwound in our handler would never give back what it holds.
+  memset(&ours.sa_mask, 0xFF, sizeof ours.sa_mask);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
     sigdelset(&ours.sa_mask, fault);
   }
-  for (unsigned i = 0; i < kCount; ++i) {
-    struct sigaction previous = {};
-    // First ours, knowing the default: a signal that comes in between is then not lost.
-    if (sigaction(kOurSignals[i], nullptr, &previous) != 0) {
-      return Fail(errno,
-                  "the handler of signal " + std::to_string(kOurSignals[i]) + " cannot be read");
-    }
-    programs_actions[i].actions[0] = previous;
-    if (sigaction(kOurSignals[i], &ours, nullptr) != 0) {
-      return Fail(
-          errno, "a handler for signal " + std::to_string(kOurSignals[i]) + " cannot be installed");
-    }
+  // First what the program has: a signal that comes in between is then not lost.
+  if (sigaction(kSamplingSignal, nullptr, &programs_action.actions[0]) != 0) {
+    return Fail(errno, "the handler of SIGURG cannot be read");
+  }
+  if (sigaction(kSamplingSignal, &ours, nullptr) != 0) {
+    return Fail(errno, "a handler for SIGURG cannot be installed");
   }
   installed.store(true, std::memory_order_release);
   return {};
 }
 
-bool SignalHandlersAreInPlace() {
-  for (const int signal : kOurSignals) {
-    KernelAction now;
-    if (!KernelSigaction(signal, nullptr, &now)) return false;
-    if (now.handler != reinterpret_cast<void*>(&OnSignal)) return false;
-  }
-  return true;
+bool SignalHandlerIsInPlace() {
+  KernelAction now;
+  return KernelSigaction(kSamplingSignal, nullptr, &now) &&
+         now.handler == reinterpret_cast<void*>(&OnSignal);
 }
 
 bool AnswerSigaction(int signal, const struct sigaction* action, struct sigaction* previous) {
-  const int index = IndexOf(signal);
-  if (index < 0 || !installed.load(std::memory_order_acquire)) return false;
-  ProgramsAction& wanted = programs_actions[index];
-  const uint32_t current = wanted.current.load(std::memory_order_acquire);
-  if (previous != nullptr) *previous = wanted.actions[current];
+  if (signal != kSamplingSignal || !installed.load(std::memory_order_acquire)) return false;
+  const uint32_t current = programs_action.current.load(std::memory_order_acquire);
+  if (previous != nullptr) *previous = programs_action.actions[current];
   if (action != nullptr) {
-    wanted.actions[1 - current] = *action;
-    wanted.current.store(1 - current, std::memory_order_release);
+    programs_action.actions[1 - current] = *action;
+    programs_action.current.store(1 - current, std::memory_order_release);
   }
   return true;
 }
