@@ -11,6 +11,7 @@ describe_part() {
   case $1 in
     unit) echo "every test, with assertions and signal-safety checks" ;;
     slow) echo "the tests that take minutes or large downloads" ;;
+    hostile) echo "a hostile neighbour of the profiler, for ${SPANPROF_HOSTILE_SECONDS:-40} seconds" ;;
     release) echo "the context core's tests, as users run it" ;;
     asan) echo "the context core under the sanitizers of addresses, leaks and undefined behaviour" ;;
     tsan) echo "the context core under ThreadSanitizer" ;;
@@ -30,7 +31,7 @@ describe_part() {
 
 sets_of_part() {
   case $1 in
-    unit | slow | asan | tsan | ubsan) echo build test ;;
+    unit | slow | hostile | asan | tsan | ubsan) echo build test ;;
     release | exports) echo build test bench ;;
     clang) echo build test clang ;;
     models) echo models ;;
@@ -84,6 +85,14 @@ part_slow() {
   ensure_sets $(optional_sets_of_part slow) || record skipped 0 "$INSTALL_PROBLEM"
   build_preset dev
   CTEST_OPTIONS=(-L '^slow$')
+  record_ctest build/dev
+}
+
+# Also in the part unit; here for as long as SPANPROF_HOSTILE_SECONDS says.
+part_hostile() {
+  require
+  build_preset dev
+  CTEST_OPTIONS=(-R '^hostile_neighbour/')
   record_ctest build/dev
 }
 
