@@ -4,7 +4,7 @@
 # shellcheck disable=SC2034 # Used by ./dev.
 DEFAULT_PARTS=(unit release asan tsan clang models fuzz arm64 musl macos format shell tidy exports)
 # Not in every run: what takes too long, which ./dev soak has, and what another part has too.
-OTHER_PARTS=(slow ubsan)
+OTHER_PARTS=(slow hostile ubsan)
 TEST_PARTS=("${DEFAULT_PARTS[@]}" "${OTHER_PARTS[@]}")
 
 describe_part() {
