@@ -111,7 +111,7 @@ class Writer {
                    dictionary_.Text(UnitOf(static_cast<profile::SampleKind>(kind))));
   }
 
-  std::string ProfileOf(size_t kind, std::string samples, bool is_first) {
+  std::string ProfileOf(size_t kind, const std::string& samples, bool is_first) {
     std::string bytes;
     protozero::pbf_writer out(bytes);
     WriteValueType(out, ProfileField::kSampleType, kind);

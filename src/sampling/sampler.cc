@@ -20,6 +20,7 @@
 
 #include "context/platform.h"
 #include "sampling/signal_dispatch.h"
+#include "sampling/thread_hooks.h"
 
 namespace spanprof::sampling {
 namespace {
@@ -74,8 +75,8 @@ std::vector<Range> ReadableMappings() {
 
 Sampler& Sampler::Instance() {
   // Never destroyed: a late signal may come while the process exits.
-  static Sampler* const sampler = new Sampler();
-  return *sampler;
+  static Sampler* const kSampler = new Sampler();
+  return *kSampler;
 }
 
 Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
@@ -102,6 +103,7 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
     return installed;
   }
   process_cpu_at_start_ns_ = ProcessCpuNanoseconds();
+  PatchThreadCreation();
   stop_.store(false, std::memory_order_relaxed);
   running_.store(true, std::memory_order_release);
   {
@@ -176,7 +178,7 @@ void Sampler::Run() {
       if (Drain()) flushes_done_.Set(flushes_asked);
       sink_->AfterDrain();
       LearnStackBounds();
-      code_map_.RefreshIfNeeded();
+      if (code_map_.RefreshIfNeeded()) PatchThreadCreation();  // of what was loaded since
       if (!SignalHandlerIsInPlace()) Count(kHandlersReplaced);
     }
     uint64_t wake = std::min(next_drain, next_scan_ns_);
