@@ -1,9 +1,12 @@
 #include "cli/output_file.h"
 
 #include <cerrno>
+#include <fcntl.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
+
+#include <sys/stat.h>
 
 #include "base/printable_text.h"
 #include "base/unique_fd.h"
@@ -49,6 +52,18 @@ Result<void> CheckOutputFolder(const std::string& path) {
   if (path == "-") return {};
   const Result<FolderAndName> place = OpenFolderOf(path);
   if (!place) return tl::make_unexpected(place.error());
+  struct stat status = {};
+  if (fstatat(place->folder.get(), place->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISDIR(status.st_mode)) {
+    return Fail(EISDIR, Quoted(path) + " is a folder", "give the name of a file");
+  }
+  if (faccessat(place->folder.get(), ".", W_OK, AT_EACCESS) != 0) {
+    const int error_number = errno;
+    return Fail(
+        error_number,
+        "cannot write " + Quoted(path) + ": " + std::generic_category().message(error_number),
+        "give a folder that you can write to: -o /tmp/" + place->name);
+  }
   return {};
 }
 

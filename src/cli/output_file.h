@@ -10,7 +10,8 @@
 
 namespace spanprof::cli {
 
-// Whether there is a folder for such a file: to ask before the long work, not after it.
+// Whether there is a folder for such a file, which can be written to: to ask before the long work,
+// not after it.
 [[nodiscard]] Result<void> CheckOutputFolder(const std::string& path);
 
 // Writes a file, mode 0600, by way of a temporary one beside it that takes its name; a symbolic

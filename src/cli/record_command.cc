@@ -89,6 +89,9 @@ Result<void> WriteMerged(const RecordedCommand& command, const RecordOptions& op
 int RunRecord(const RecordOptions& options) {
   const Result<OutputFormat> format = format::FormatOfFile(options.output);
   if (!format) return ReportFailure(format.error());
+  if (const Result<void> place = CheckOutputFolder(options.output); !place) {
+    return ReportFailure(place.error());
+  }
   const auto limit = ParseLimit(options.duration);
   if (!limit) return ReportFailure(limit.error());
   Result<Options> sampling = ToOptions(options.sampling);

@@ -84,6 +84,48 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
+// The signals that are for the command as much as for us, from before there is a folder or a
+// command that one of them could leave behind.
+class SignalsForCommand {
+ public:
+  SignalsForCommand() {
+    struct sigaction ignore = {};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGINT, &ignore, &interrupt_);
+    sigaction(SIGQUIT, &ignore, &quit_);
+    const sigset_t ending = Ending();
+    sigprocmask(SIG_BLOCK, &ending, &mask_);
+  }
+  ~SignalsForCommand() {
+    if (!kept_) Restore();
+  }
+  SignalsForCommand(const SignalsForCommand&) = delete;
+  SignalsForCommand& operator=(const SignalsForCommand&) = delete;
+  // There is a command to wait for.
+  void Keep() { kept_ = true; }
+  // In the child.
+  void Restore() const {
+    sigaction(SIGINT, &interrupt_, nullptr);
+    sigaction(SIGQUIT, &quit_, nullptr);
+    sigprocmask(SIG_SETMASK, &mask_, nullptr);
+  }
+  // Those to wait for.
+  static sigset_t Ending() {
+    sigset_t ending;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGHUP);
+    sigaddset(&ending, SIGCHLD);
+    return ending;
+  }
+
+ private:
+  struct sigaction interrupt_ = {};
+  struct sigaction quit_ = {};
+  sigset_t mask_ = {};
+  bool kept_ = false;
+};
+
 // In the child, between fork and exec.
 [[noreturn]] void RunProgram(const char* program, char** argv, char** envp,
                              const std::optional<InvokingUser>& user, const char* output,
@@ -168,6 +210,7 @@ Result<RecordedCommand> RecordedCommand::Start(const std::vector<std::string>& c
   }
   const Result<std::string> library = PreloadLibrary();
   if (!library) return tl::make_unexpected(library.error());
+  SignalsForCommand signals;
   Result<PrivateFolder> folder = PrivateFolder::Create();
   if (!folder) return tl::make_unexpected(folder.error());
   const std::optional<InvokingUser> user = UserBehindSudo();
@@ -195,6 +238,7 @@ Result<RecordedCommand> RecordedCommand::Start(const std::vector<std::string>& c
   const pid_t pid = fork();
   if (pid < 0) return Fail(errno, "no process can be started: " + ErrorText(errno));
   if (pid == 0) {
+    signals.Restore();
     RunProgram(start.c_str(), argv.data(), envp.data(), user, settings.output.c_str(), problem[1]);
   }
   write_end = UniqueFd();
@@ -203,20 +247,14 @@ Result<RecordedCommand> RecordedCommand::Start(const std::vector<std::string>& c
     waitpid(pid, nullptr, 0);
     return Fail(error_number, Quoted(start) + " cannot be run: " + ErrorText(error_number));
   }
-  signal(SIGINT, SIG_IGN);
-  signal(SIGQUIT, SIG_IGN);
+  signals.Keep();
   return RecordedCommand(*std::move(folder), pid);
 }
 
 bool RecordedCommand::WaitFor(std::chrono::milliseconds time) {
   if (status_) return true;
   // Who ends us means the command too.
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  sigaddset(&ending, SIGHUP);
-  sigaddset(&ending, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &ending, nullptr);
+  const sigset_t ending = SignalsForCommand::Ending();
   const auto deadline = std::chrono::steady_clock::now() + time;
   for (;;) {
     int status = 0;

@@ -40,17 +40,23 @@ void EndProcess(int signal) {
   kill(getpid(), signal);
 }
 
+int EndByUs(unsigned index, struct sigaction* previous) {
+  struct sigaction ours = {};
+  ours.sa_handler = EndProcess;
+  sigfillset(&ours.sa_mask);
+  ours.sa_flags = SA_RESTART;
+  const int result = real_sigaction(kEndingSignals[index], &ours, previous);
+  if (result == 0) ends_by_us[index] = true;
+  return result;
+}
+
 [[gnu::constructor]] void OnLoad() {
   real_sigaction.Find();
   for (unsigned i = 0; i < kEndingSignalCount; ++i) {
     struct sigaction now = {};
     if (real_sigaction(kEndingSignals[i], nullptr, &now) != 0) continue;
     if ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) continue;
-    struct sigaction ours = {};
-    ours.sa_handler = EndProcess;
-    sigfillset(&ours.sa_mask);
-    ours.sa_flags = SA_RESTART;
-    if (real_sigaction(kEndingSignals[i], &ours, nullptr) == 0) ends_by_us[i] = true;
+    EndByUs(i, nullptr);
   }
 }
 
@@ -58,10 +64,12 @@ int AnswerEndingSignal(unsigned index, int signal, const struct sigaction* actio
                        struct sigaction* previous) {
   const bool was_ours = ends_by_us[index].load();
   struct sigaction before = {};
-  // The program wants the default: that is what ours comes to.
+  // The program wants the default: that is what ours comes to. Often it has had a handler, and
+  // sends itself the signal once more when that has cleaned up.
   const bool wants_default =
       action != nullptr && (action->sa_flags & SA_SIGINFO) == 0 && action->sa_handler == SIG_DFL;
-  const int result = real_sigaction(signal, was_ours && wants_default ? nullptr : action, &before);
+  const int result =
+      wants_default ? EndByUs(index, &before) : real_sigaction(signal, action, &before);
   if (result != 0) return result;
   if (action != nullptr && !wants_default) ends_by_us[index] = false;
   if (previous != nullptr) {
