@@ -117,7 +117,7 @@ TEST(StoppedWriterStress, EveryInstructionOfAWriteIsWholeOrRefused) {
   const StressRun run;
   const auto steps = [&] { return publisher->progress.completed - first_step; };
   // With a sanitizer's own instructions a step is some ten thousand.
-  constexpr uint64_t kEnoughSteps = kSanitized ? 2 : 3 * kCycle;
+  constexpr uint64_t kEnoughSteps = kSanitized ? 2 : kCycle;
   while (!run.Done(steps() >= kEnoughSteps)) {
     if (ptrace(PTRACE_SINGLESTEP, child.pid(), nullptr, nullptr) != 0) {
       GTEST_SKIP() << "single steps are not supported here, errno " << errno;
