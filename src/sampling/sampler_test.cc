@@ -215,7 +215,6 @@ TEST(Sampler, SleepingThreadsCostNoSignals) {
     });
   }
   ASSERT_TRUE(Sampler::Instance().Start(options, tally));
-  // Not sleep(): a wall sample's signal ends it early.
   for (int i = 0; i < 3000 && tally.asleep <= 2000; ++i) usleep(10000);
   Sampler::Instance().Stop();
   stop = true;

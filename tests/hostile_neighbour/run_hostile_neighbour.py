@@ -62,7 +62,7 @@ def run(command, seconds):
     except subprocess.TimeoutExpired:
         print("HANGS. Its processes:", flush=True)
         for pid in processes_of_session(process.pid):
-            print(f"---- process {pid}", pathlib.Path(f"/proc/{pid}/cmdline").read_bytes())
+            print(f"---- process {pid}", flush=True)
             show_threads(pid)
         status = None
     deadline = time.monotonic() + 5
@@ -72,7 +72,10 @@ def run(command, seconds):
         time.sleep(0.1)
     for pid in left:
         print(f"process {pid} was left behind", flush=True)
-        os.kill(pid, signal.SIGKILL)
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
     process.wait()
     return None if left else status
 
