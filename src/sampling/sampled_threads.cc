@@ -16,7 +16,7 @@ bool SampledThreads::Create() {
   auto* threads =
       static_cast<SampledThread*>(context::MapAnonymous(sizeof(SampledThread) * kMaxThreads));
   auto* timeouts =
-      static_cast<CallTimeout*>(context::MapAnonymous(sizeof(CallTimeout) * kMaxThreads));
+      static_cast<CallTimeout*>(context::MapAnonymous(sizeof(CallTimeout) * kCallTimeouts));
   if (index == nullptr || threads == nullptr || timeouts == nullptr) return false;
   call_timeouts_ = timeouts;
   index_by_tid_ = index;

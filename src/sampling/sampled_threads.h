@@ -51,6 +51,8 @@ struct alignas(64) SampledThread {
 class SampledThreads {
  public:
   static constexpr uint32_t kMaxThreads = 65536;
+  static constexpr uint32_t kSpareCallTimeouts = 1024;
+  static constexpr uint32_t kCallTimeouts = kMaxThreads + kSpareCallTimeouts;
 
   // False: no memory.
   bool Create();
@@ -64,7 +66,9 @@ class SampledThreads {
   bool Owns(const void* pointer) const;
 
   // By the index that a thread has here. Signal-safe.
-  CallTimeouts call_timeouts() const { return {call_timeouts_, kMaxThreads}; }
+  CallTimeouts call_timeouts() const { return {call_timeouts_, kCallTimeouts}; }
+  // For a thread that is not here any more. Two threads may share one; a limit says whose it is.
+  static uint32_t SpareCallTimeout(uint32_t tid) { return kMaxThreads + tid % kSpareCallTimeouts; }
   uint32_t IndexOf(const SampledThread& thread) const {
     return static_cast<uint32_t>(&thread - threads_);
   }

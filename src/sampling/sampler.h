@@ -91,7 +91,7 @@ class Sampler {
   static bool TakeSignal(int signal, siginfo_t* info, void* ucontext);
   bool IsOurs(int signal, const siginfo_t& info, const SampledThread* own) const;
   bool TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at);
-  void GoOnWithCall(const SampledThread& thread, const BlockedCall& seen, ucontext_t& at);
+  void GoOnWithCall(uint32_t tid, uint32_t index, const BlockedCall& seen, ucontext_t& at);
   void RecordCpu(SampledThread& thread, uint64_t count, const ucontext_t& at);
   void Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64_t value,
               const ucontext_t& at);

@@ -65,7 +65,11 @@ bool Sampler::TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at) {
   const bool from_timer = ours && info.si_code == SI_TIMER;
   const bool from_perf = ours && CpuClock::IsPerfSignal(info.si_code);
   if (!running() || thread == nullptr || (from_timer && info.si_value.sival_ptr != thread)) {
-    if (ours) Count(kLateSignals);
+    if (ours) {
+      Count(kLateSignals);
+      // Its thread has no entry any more, and yet is not to notice.
+      GoOnWithCall(tid, threads_.SpareCallTimeout(tid), BlockedCall(), at);
+    }
     return ours;
   }
 
@@ -88,17 +92,15 @@ bool Sampler::TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at) {
     Record(*thread, static_cast<uint8_t>(profile::SampleKind::kWall), ticks,
            ticks * options_.wall_interval_ns, at);
   }
-  if (ours) GoOnWithCall(*thread, call, at);
+  if (ours) GoOnWithCall(tid, threads_.IndexOf(*thread), call, at);
   thread->in_handler.store(0, std::memory_order_release);
   return ours;
 }
 
 // A call that our signal has ended early.
-void Sampler::GoOnWithCall(const SampledThread& thread, const BlockedCall& seen, ucontext_t& at) {
+void Sampler::GoOnWithCall(uint32_t tid, uint32_t index, const BlockedCall& seen, ucontext_t& at) {
   const uint64_t now = MonotonicNanoseconds();
-  const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
   const CallTimeouts timeouts = threads_.call_timeouts();
-  const uint32_t index = threads_.IndexOf(thread);
   if (ContinueCall(seen, now, tid, timeouts, index, at)) return;
   BlockedCall found;
   if (FindInterruptedCall(at, &found)) ContinueCall(found, now, tid, timeouts, index, at);
