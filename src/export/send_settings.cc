@@ -104,7 +104,7 @@ Result<HttpUrl> ParsePlainUrl(std::string_view text, const std::string& source) 
     return Fail(EPROTONOSUPPORT,
                 seen + " needs TLS, which a profiler inside another's program does not bring along",
                 "send to an OpenTelemetry Collector beside it (to=otlp+http://localhost:4318), or "
-                "write file=profile.pb.gz and run: spanprof export profile.pb.gz --to URL");
+                "write file=profile.pb.gz and run: curl --data-binary @profile.pb.gz URL");
   }
   return url;
 }
