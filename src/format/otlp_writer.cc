@@ -64,9 +64,9 @@ class Writer {
   std::string Write() {
     std::vector<std::string> profiles;
     for (size_t kind = 0; kind < profile::kSampleKindCount; ++kind) {
-      std::string samples = SamplesOf(static_cast<profile::SampleKind>(kind));
+      const std::string samples = SamplesOf(static_cast<profile::SampleKind>(kind));
       if (samples.empty() && profile_.periods[kind] == profile::Period{}) continue;
-      profiles.push_back(ProfileOf(kind, std::move(samples), profiles.empty()));
+      profiles.push_back(ProfileOf(kind, samples, profiles.empty()));
     }
     // The counters must be told even if there are no samples.
     if (profiles.empty()) profiles.push_back(ProfileOf(0, {}, true));

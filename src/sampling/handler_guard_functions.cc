@@ -29,11 +29,14 @@ void RefuseInHandler(const char* function) {
 
 extern "C" {
 
+// NOLINTBEGIN(readability-identifier-naming): glibc's names for its own, behind those that we
+// replace
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
 void* __libc_realloc(void* memory, size_t size);
 void* __libc_memalign(size_t alignment, size_t size);
 void __libc_free(void* memory);
+// NOLINTEND(readability-identifier-naming)
 
 [[gnu::visibility("default")]] void* malloc(size_t size) {
   RefuseInHandler("malloc");

@@ -88,8 +88,8 @@ void ThrowExceptions() {
 void OnUserSignal(int) { Spin(3000); }
 
 void RunSignalHandler() {
-  static const bool installed = std::signal(SIGUSR1, OnUserSignal) != SIG_ERR;
-  if (installed) std::raise(SIGUSR1);
+  static const bool kInstalled = std::signal(SIGUSR1, OnUserSignal) != SIG_ERR;
+  if (kInstalled) std::raise(SIGUSR1);
 }
 
 void OnAlternateStack(int) {
@@ -99,7 +99,7 @@ void OnAlternateStack(int) {
 }
 
 void RunHandlerOnAlternateStack() {
-  static const bool installed = [] {
+  static const bool kInstalled = [] {
     stack_t stack{};
     stack.ss_size = 65536;
     stack.ss_sp = std::malloc(stack.ss_size);
@@ -109,7 +109,7 @@ void RunHandlerOnAlternateStack() {
     action.sa_flags = SA_ONSTACK;
     return sigaction(SIGUSR2, &action, nullptr) == 0;
   }();
-  if (installed) std::raise(SIGUSR2);
+  if (kInstalled) std::raise(SIGUSR2);
 }
 
 void CopyMemory() {
