@@ -90,7 +90,7 @@ std::optional<AttributeValue> ParseValue(pbf_reader reader, unsigned depth) {
         value = Take(reader);
         break;
       case tag_and_type(2, pbf_wire_type::varint):
-        value = reader.get_bool();
+        value = reader.get_uint64() != 0;  // get_bool() reads before it looks for the end
         break;
       case tag_and_type(3, pbf_wire_type::varint):
         value = reader.get_int64();

@@ -153,6 +153,10 @@ TEST(ProcessContextPayload, RefusesWhatIsNoMessage) {
     ASSERT_FALSE(context) << length;
     EXPECT_EQ(context.error().code, EBADMSG);
   }
+  // The tag of a flag, and no flag: nothing is read behind the end (the sanitizer sees it).
+  const std::string flag = ResourceWith({KeyValue("flag", "\x10")});
+  EXPECT_FALSE(
+      ParseProcessContext({std::vector<char>(flag.begin(), flag.end()).data(), flag.size()}));
   EXPECT_TRUE(ParseProcessContext(""));
   EXPECT_FALSE(ParseProcessContext("\x07\x07\x07"));
   // A field of the right number and another wire type is skipped.
