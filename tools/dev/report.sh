@@ -43,16 +43,19 @@ need_sets_or_skip() {
   ensure_sets "$@" || skip_part "$INSTALL_PROBLEM"
 }
 
-# record_command NAME COMMAND...: one test that is a whole command.
+# record_command NAME COMMAND...: one test that is a whole command. What a failed one printed is shown
+# in place of the part's end, which is of the last command.
 record_command() {
-  local name=$1 status=0
+  local name=$1 output=$LOGS/$PART.output status=0
   shift
   echo "-- $name: $*"
-  "$@" || status=$?
+  "$@" >"$output" 2>&1 || status=$?
+  cat "$output"
   if ((status == 0)); then
     record passed 1
   else
     record failed 1 "$name: exit status $status"
+    cat "$output" >>"$LOGS/$PART.failures"
   fi
 }
 
@@ -126,6 +129,7 @@ run_part() {
   local started=$SECONDS log=$LOGS/$1.log passed failed skipped
   mkdir -p "$LOGS"
   : >"$LOGS/$PART.counts"
+  : >"$LOGS/$PART.failures"
   echo "== $PART: $(describe_part "$PART")"
   run_logged "$log" "part_$PART"
 
@@ -137,7 +141,11 @@ run_part() {
     failed=1
     record failed 1 "the part ran no test"
   fi
-  if ((failed > 0)); then show_log_end "$log"; fi
+  if [[ -s $LOGS/$PART.failures ]]; then
+    show_log_end "$LOGS/$PART.failures"
+  elif ((failed > 0)); then
+    show_log_end "$log"
+  fi
   awk '$1 != "passed" && NF > 2 { kind = $1; $1 = $2 = ""; print "  " kind ":" substr($0, 2) }' \
     "$LOGS/$PART.counts"
   echo "$PART: $passed passed, $failed failed, $skipped skipped ($((SECONDS - started)) s)"
