@@ -20,6 +20,11 @@ struct Error {
   std::string hint;     // what to do; may be empty
 };
 
+// Both in one line, for a log or spanprof_error().
+[[nodiscard]] inline std::string TextOf(const Error& error) {
+  return error.hint.empty() ? error.message : error.message + "; " + error.hint;
+}
+
 template <class T>
 using Result = tl::expected<T, Error>;
 

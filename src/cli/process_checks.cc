@@ -88,16 +88,16 @@ Check CheckRecords(const ProcessFacts& facts) {
 }
 
 Check CheckProfilingSignal(const ProcessFacts& facts) {
-  Check check{.name = "SIGPROF",
+  Check check{.name = "SIGURG",
               .value = "not used",
-              .meaning = "CPU timers have the signal for themselves",
+              .meaning = "samples have the signal for themselves",
               .fix = {}};
-  if (IsIn(facts.caught_signals, SIGPROF)) {
+  if (IsIn(facts.caught_signals, SIGURG)) {
     check.value = "handled";
     check.meaning =
-        "by spanprof, or by another profiler, to whose handler spanprof's would pass "
-        "on what is not its own";
-  } else if (IsIn(facts.ignored_signals, SIGPROF)) {
+        "by spanprof, or by the program, to whose handler spanprof's would pass on what is "
+        "not its own";
+  } else if (IsIn(facts.ignored_signals, SIGURG)) {
     check.value = "ignored";
     check.meaning = "a sampler that is started in it replaces that";
   }

@@ -29,9 +29,9 @@ TEST(ProcessChecks, AProcessThatCannotBeReadFails) {
 
 TEST(ProcessChecks, AnotherProfilersSignalIsNoticed) {
   ProcessFacts facts;
-  EXPECT_EQ(CheckOf(facts, "SIGPROF").value, "not used");
-  facts.caught_signals = uint64_t{1} << (SIGPROF - 1);
-  EXPECT_EQ(CheckOf(facts, "SIGPROF").value, "handled");
+  EXPECT_EQ(CheckOf(facts, "SIGURG").value, "not used");
+  facts.caught_signals = uint64_t{1} << (SIGURG - 1);
+  EXPECT_EQ(CheckOf(facts, "SIGURG").value, "handled");
 }
 
 TEST(ProcessChecks, MoreThreadsThanItsLimitsAllowAreLimited) {
@@ -47,14 +47,14 @@ TEST(ProcessChecks, MoreThreadsThanItsLimitsAllowAreLimited) {
 }
 
 TEST(ProcessChecks, ThisProcessCanBeExamined) {
-  signal(SIGPROF, [](int) {});
+  signal(SIGURG, [](int) {});
   const auto facts = GatherProcessFacts(getpid());
   ASSERT_TRUE(facts);
   EXPECT_EQ(facts->pid, getpid());
   EXPECT_FALSE(facts->memory_error);
   EXPECT_TRUE(facts->records_error);
   EXPECT_EQ(facts->threads, 1u);
-  EXPECT_NE(facts->caught_signals >> (SIGPROF - 1) & 1, 0u);
+  EXPECT_NE(facts->caught_signals >> (SIGURG - 1) & 1, 0u);
 }
 
 TEST(ProcessChecks, AProcessThatIsNotThereIsAnError) {

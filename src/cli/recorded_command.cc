@@ -51,12 +51,6 @@ Result<std::string> PreloadLibrary() {
               "install it beside the command, or build it: ./dev build");
 }
 
-bool Append(std::vector<std::string>& environment, const std::string& name,
-            const std::string& value) {
-  environment.push_back(name + "=" + value);
-  return true;
-}
-
 std::vector<std::string> ChildEnvironment(const std::string& library, const Options& options,
                                           bool children) {
   std::vector<std::string> environment;
@@ -71,9 +65,9 @@ std::vector<std::string> ChildEnvironment(const std::string& library, const Opti
     }
     environment.emplace_back(text);
   }
-  Append(environment, "LD_PRELOAD", preload);
-  Append(environment, "SPANPROF", ToString(options));
-  if (!children) Append(environment, "SPANPROF_CHILDREN", "no");
+  environment.push_back("LD_PRELOAD=" + preload);
+  environment.push_back("SPANPROF=" + ToString(options));
+  if (!children) environment.emplace_back("SPANPROF_CHILDREN=no");
   return environment;
 }
 
@@ -161,8 +155,7 @@ std::optional<InvokingUser> UserBehindSudo() {
   return user;
 }
 
-// ---- PrivateFolder
-// -------------------------------------------------------------------------------
+// ---- PrivateFolder ----
 
 Result<PrivateFolder> PrivateFolder::Create() {
   const char* base = getenv("TMPDIR");
@@ -198,8 +191,7 @@ std::vector<std::string> PrivateFolder::Files() const {
   return names;
 }
 
-// ---- RecordedCommand
-// -----------------------------------------------------------------------------
+// ---- RecordedCommand ----
 
 Result<RecordedCommand> RecordedCommand::Start(const std::vector<std::string>& command,
                                                Options options, const Settings& settings) {

@@ -4,19 +4,18 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
-#include <sys/ioctl.h>
-
 #include "base/result.h"
+#include "cli/grouping_option.h"
 #include "cli/output_file.h"
 #include "cli/profile_filter.h"
 #include "cli/profile_input.h"
 #include "cli/report_error.h"
 #include "cli/report_output.h"
 #include "cli/report_rows.h"
+#include "cli/terminal_size.h"
 
 namespace spanprof::cli {
 namespace {
@@ -36,12 +35,6 @@ const std::map<std::string, SortBy>& SortWords() {
                                                        {"samples", SortBy::kSamples},
                                                        {"name", SortBy::kName}};
   return kWords;
-}
-
-std::size_t TerminalWidth() {
-  if (isatty(STDOUT_FILENO) == 0) return 0;
-  winsize size = {};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 int RunReport(const ReportCommandOptions& options) {
@@ -67,8 +60,9 @@ int RunReport(const ReportCommandOptions& options) {
   report.sort = options.sort;
   if (options.limit) report.limit = report.inner_limit = *options.limit;
   const Report made = MakeReport(profile, report);
-  const std::string text = options.json ? ReportJson(made, profile, source) + '\n'
-                                        : ReportTable(made, profile, source, TerminalWidth());
+  const std::string text = options.json
+                               ? ReportJson(made, profile, source) + '\n'
+                               : ReportTable(made, profile, source, SizeOfTerminal().columns);
   if (const Result<void> written = WriteOutput("-", text); !written) {
     return ReportFailure(written.error());
   }
@@ -81,22 +75,7 @@ void AddReportCommand(CLI::App& app, std::function<int()>& run) {
   auto options = std::make_shared<ReportCommandOptions>();
   CLI::App* command = app.add_subcommand(
       "report", "Show where the time of a profile went: by endpoint, span, thread or function");
-  std::string words;
-  for (const std::string& word : GroupingWords()) words += word + ", ";
-  command
-      ->add_option_function<std::string>(
-          "--by",
-          [options](const std::string& text) {
-            Result<std::vector<Grouping>> by = ParseGroupings(text);
-            if (!by) {
-              throw CLI::ValidationError("--by", by.error().message + "; " + by.error().hint);
-            }
-            options->by = std::move(*by);
-          },
-          "What to group by: " + words +
-              "tag:NAME; several, such as tag:tenant,function, are nested. Default: "
-              "endpoint,function, or function where there are no endpoints")
-      ->type_name("WHAT");
+  AddGroupingOption(*command, options->by);
   std::vector<std::string> sorts;
   for (const auto& [word, sort] : SortWords()) sorts.push_back(word);
   command

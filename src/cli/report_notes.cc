@@ -1,6 +1,5 @@
 #include "cli/report_notes.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -15,41 +14,34 @@ enum class Unit { kCount, kNanoseconds };
 
 struct Sentence {
   std::string_view counter;
-  // The same thing, counted by another part; the larger of the two is said.
-  std::string_view other_counter;
   std::string_view text;  // behind the number
   Unit unit = Unit::kCount;
 };
 
 constexpr Sentence kSentences[] = {
-    {"sampler.buffer_full", "", "samples were lost: the buffer was full"},
-    {"profile.dropped_samples", "", "samples were lost: they did not fit into maxmem="},
-    {"sampler.unsampled_cpu_ns", "", "of CPU time were used by threads that were never sampled",
+    {"sampler.buffer_full", "samples were lost: the buffer was full"},
+    {"profile.dropped_samples", "samples were lost: they did not fit into maxmem="},
+    {"sampler.unsampled_cpu_ns", "of CPU time were used by threads that were never sampled",
      Unit::kNanoseconds},
-    {"sampler.late_thread_cpu_ns", "", "of CPU time were used by threads before they were seen",
+    {"sampler.late_thread_cpu_ns", "of CPU time were used by threads before they were seen",
      Unit::kNanoseconds},
-    {"sampler.thread_not_armed", "", "threads could not be sampled: no timer was to be had"},
-    {"sampler.threads_over_limit", "", "threads were not sampled: there were too many"},
-    {"sampler.handlers_replaced", "",
+    {"sampler.thread_not_armed", "threads could not be sampled: no timer was to be had"},
+    {"sampler.threads_over_limit", "threads were not sampled: there were too many"},
+    {"sampler.handlers_replaced",
      "times the program replaced the sampler's signal handler, which stops its samples"},
-    {"sampler.context_in_progress", "context.in_progress",
+    {"context.in_progress",
      "samples have no span because it was just being changed (in mid-update)"},
-    {"sampler.context_switching", "context.switching",
-     "samples have no span because the runtime was just switching to another task"},
-    {"sampler.context_torn", "context.torn", "samples have no span because its record was torn"},
-    {"profile.folded_samples", "", "samples were folded into others of their minute: maxmem="},
-    {"profile.coarsened_samples", "",
+    {"context.torn", "samples have no span because its record was torn"},
+    {"profile.folded_samples", "samples were folded into others of their minute: maxmem="},
+    {"profile.coarsened_samples",
      "samples have lost their span, stack or thread: they did not fit into maxmem="},
-    {"profile.table_full", "",
-     "names, stacks or spans were left out: they did not fit into maxmem="},
-    {"sampler.incomplete_stacks", "", "stacks do not reach their thread's start"},
-    {"context.endpoint_evicted", "", "endpoints had made room for newer ones"},
-    {"context.dictionary_full", "", "tag values were left out: too many different ones"},
-    {"symbolise.no_file", "", "binaries were not found, so their functions have no names"},
-    {"symbolise.build_id_mismatch", "",
+    {"profile.table_full", "names, stacks or spans were left out: they did not fit into maxmem="},
+    {"context.endpoint_evicted", "endpoints had made room for newer ones"},
+    {"context.dictionary_full", "tag values were left out: too many different ones"},
+    {"symbolise.no_file", "binaries were not found, so their functions have no names"},
+    {"symbolise.build_id_mismatch",
      "binaries are not those that were recorded (another build id), and were not used"},
-    {"merge.resource_conflict", "",
-     "attributes differ between the files; the first file's are shown"},
+    {"merge.resource_conflict", "attributes differ between the files; the first file's are shown"},
 };
 
 constexpr std::size_t kMaxOthers = 8;
@@ -66,9 +58,7 @@ std::vector<std::string> CounterNotes(const profile::Profile& profile) {
   std::set<std::string_view> said;
   for (const Sentence& sentence : kSentences) {
     said.insert(sentence.counter);
-    said.insert(sentence.other_counter);
-    const std::uint64_t value =
-        std::max(ValueOf(profile, sentence.counter), ValueOf(profile, sentence.other_counter));
+    const std::uint64_t value = ValueOf(profile, sentence.counter);
     if (value == 0) continue;
     notes.push_back((sentence.unit == Unit::kNanoseconds
                          ? ValueWithUnit(profile::SampleKind::kCpu, value)

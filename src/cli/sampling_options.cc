@@ -68,11 +68,12 @@ Result<Options> ToOptions(const SamplingOptions& sampling) {
     const Result<Options> parsed = ParseOne("wall", sampling.wall);
     if (!parsed) return parsed;
     options->wall = parsed->wall;
-    // Both, unless only one was asked for by name.
-    if (!options->cpu && sampling.cpu.empty()) options->cpu = std::chrono::milliseconds(10);
   }
   if (!sampling.service.empty()) options->service = sampling.service;
-  if (!options->cpu && !options->wall) options->cpu = std::chrono::milliseconds(10);
+  // --wall comes on top of it; wall= of --options alone is wall time alone.
+  if (!options->cpu && (!options->wall || !sampling.wall.empty())) {
+    options->cpu = std::chrono::milliseconds(10);
+  }
   return options;
 }
 

@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include <sys/ioctl.h>
-
 #include "base/quantity.h"
 #include "base/result.h"
+#include "cli/grouping_option.h"
 #include "cli/recorded_command.h"
 #include "cli/report_error.h"
 #include "cli/report_output.h"
 #include "cli/report_rows.h"
 #include "cli/sampling_options.h"
+#include "cli/terminal_size.h"
 #include "format/jfr_file.h"
 #include "profile/profile_query.h"
 
@@ -40,17 +40,6 @@ struct TopOptions {
   unsigned window_s = 10;
   unsigned count = 0;  // 0: until its end
 };
-
-struct Size {
-  std::size_t rows = 0;
-  std::size_t columns = 0;
-};
-
-Size TerminalSize() {
-  winsize size = {};
-  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
-  return {size.ws_row, size.ws_col};
-}
 
 // Profiles as they came, of the last seconds.
 class Window {
@@ -75,7 +64,7 @@ class Window {
 };
 
 bool Show(const profile::Profile& profile, const TopOptions& options, bool first) {
-  const Size size = TerminalSize();
+  const TerminalSize size = SizeOfTerminal();
   ReportOptions report;
   report.by = options.by.empty() ? DefaultGroupings(profile) : options.by;
   report.kind = MainKind(profile);
@@ -162,18 +151,7 @@ void AddTopCommand(CLI::App& app, std::function<int()>& run) {
                    "Watch a recording that a program is writing (file=NAME.jfr) instead of running "
                    "a command; it is up to five seconds behind")
       ->type_name("FILE");
-  command
-      ->add_option_function<std::string>(
-          "--by",
-          [options](const std::string& text) {
-            Result<std::vector<Grouping>> by = ParseGroupings(text);
-            if (!by) {
-              throw CLI::ValidationError("--by", by.error().message + "; " + by.error().hint);
-            }
-            options->by = std::move(*by);
-          },
-          "What to group by, as for report")
-      ->type_name("WHAT");
+  AddGroupingOption(*command, options->by);
   command->add_option("-i,--interval", options->interval_s, "Seconds between two looks (default 1)")
       ->check(CLI::Range(1, 3600));
   command->add_option("-w,--window", options->window_s, "Seconds that a look is of (default 10)")

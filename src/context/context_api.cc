@@ -68,17 +68,17 @@ int spanprof_init(const char* options) {
 int spanprof_start(const char* options) {
   int error = 0;
   const CoreInterface* core = ElectOrExplain(&error);
-  return core == nullptr ? error : core->start(options);
+  return core == nullptr ? error : core->profiler().start(options);
 }
 
 int spanprof_stop(void) {
   const CoreInterface* core = ActiveCore();
-  return core == nullptr ? -ENODEV : core->stop();
+  return core == nullptr ? -ENODEV : core->profiler().stop();
 }
 
 int spanprof_dump(const char* file) {
   const CoreInterface* core = ActiveCore();
-  return core == nullptr ? -ENODEV : core->dump(file);
+  return core == nullptr ? -ENODEV : core->profiler().dump(file);
 }
 
 int spanprof_is_initialized(void) {

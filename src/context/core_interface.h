@@ -7,8 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <signal.h>
 
+#include "context/profiler_interface.h"
 #include <spanprof/context.h>
 #include <spanprof/internal/thread_context.hpp>
 
@@ -43,15 +43,7 @@ struct CoreInterface {
   const char* (*counter_name)(unsigned index);
   uint64_t (*counter_value)(unsigned index);
   int (*latency)(int which, spanprof_latency_summary* out);
-  int (*start)(const char* options);
-  int (*stop)();
-  int (*dump)(const char* file);
-  void (*finish_before_exit)();
-  void (*resume)();
-  void (*thread_started)();
-  void (*thread_ended)();
-  int (*answer_sigaction)(int signal, const struct sigaction* action, struct sigaction* previous);
-  int (*take_waited_signal)(int signal, const siginfo_t* info);
+  const ProfilerInterface& (*profiler)();
 };
 
 // The calls of this copy's own core.

@@ -26,8 +26,10 @@ struct ProfilerInterface {
   int (*take_waited_signal)(int signal, const siginfo_t* info);
 };
 
-// Null: there is none in this copy.
-inline std::atomic<const ProfilerInterface*> profiler_interface{nullptr};
+// Of a copy without a profiler: what a caller hears of it is -ENOTSUP.
+extern const ProfilerInterface kNoProfiler;
+
+inline std::atomic<const ProfilerInterface*> profiler_interface{&kNoProfiler};
 
 // What spanprof_error() says next.
 void SetLastError(const char* text);

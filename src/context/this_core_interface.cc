@@ -30,9 +30,8 @@ int Init(const char* options) {
   const Result<void> result = ThisCore().Init(options == nullptr ? "" : options);
   last_error[0] = '\0';
   if (result) return 0;
-  const Error& error = result.error();
-  SetLastError((error.hint.empty() ? error.message : error.message + "; " + error.hint).c_str());
-  return error.code == 0 ? -EINVAL : -error.code;
+  SetLastError(TextOf(result.error()).c_str());
+  return result.error().code == 0 ? -EINVAL : -result.error().code;
 }
 
 int Get(spanprof_context* out) {
@@ -83,10 +82,9 @@ int Latency(int which, spanprof_latency_summary* out) {
   return 0;
 }
 
-const ProfilerInterface* Profiler() {
-  const ProfilerInterface* profiler = profiler_interface.load(std::memory_order_acquire);
-  if (profiler == nullptr) SetLastError("this copy of spanprof was built without its profiler");
-  return profiler;
+int NoProfiler() {
+  SetLastError("this copy of spanprof was built without its profiler");
+  return -ENOTSUP;
 }
 
 }  // namespace
@@ -95,6 +93,18 @@ void SetLastError(const char* text) {
   strncpy(last_error, text, sizeof last_error - 1);
   last_error[sizeof last_error - 1] = '\0';
 }
+
+constexpr ProfilerInterface kNoProfiler = {
+    .start = [](const char*) { return NoProfiler(); },
+    .stop = NoProfiler,
+    .dump = [](const char*) { return NoProfiler(); },
+    .finish_before_exit = [] {},
+    .resume = [] {},
+    .thread_started = [] {},
+    .thread_ended = [] {},
+    .answer_sigaction = [](int, const struct sigaction*, struct sigaction*) { return 0; },
+    .take_waited_signal = [](int, const siginfo_t*) { return 0; },
+};
 
 const CoreInterface& ThisCoreInterface() {
   static constexpr CoreInterface kInterface = {
@@ -138,51 +148,9 @@ const CoreInterface& ThisCoreInterface() {
       .counter_name = CounterName,
       .counter_value = CounterValue,
       .latency = Latency,
-      .start =
-          [](const char* options) {
-            const ProfilerInterface* profiler = Profiler();
-            return profiler == nullptr ? -ENOTSUP : profiler->start(options);
-          },
-      .stop =
-          [] {
-            const ProfilerInterface* profiler = Profiler();
-            return profiler == nullptr ? -ENOTSUP : profiler->stop();
-          },
-      .dump =
-          [](const char* file) {
-            const ProfilerInterface* profiler = Profiler();
-            return profiler == nullptr ? -ENOTSUP : profiler->dump(file);
-          },
-      .finish_before_exit =
-          [] {
-            const ProfilerInterface* profiler = profiler_interface.load();
-            if (profiler != nullptr) profiler->finish_before_exit();
-          },
-      .resume =
-          [] {
-            const ProfilerInterface* profiler = profiler_interface.load();
-            if (profiler != nullptr) profiler->resume();
-          },
-      .thread_started =
-          [] {
-            const ProfilerInterface* profiler = profiler_interface.load();
-            if (profiler != nullptr) profiler->thread_started();
-          },
-      .thread_ended =
-          [] {
-            const ProfilerInterface* profiler = profiler_interface.load();
-            if (profiler != nullptr) profiler->thread_ended();
-          },
-      .answer_sigaction =
-          [](int signal, const struct sigaction* action, struct sigaction* previous) {
-            const ProfilerInterface* profiler = profiler_interface.load();
-            return profiler == nullptr ? 0 : profiler->answer_sigaction(signal, action, previous);
-          },
-      .take_waited_signal =
-          [](int signal, const siginfo_t* info) {
-            const ProfilerInterface* profiler = profiler_interface.load(std::memory_order_acquire);
-            return profiler == nullptr ? 0 : profiler->take_waited_signal(signal, info);
-          },
+      .profiler = []() -> const ProfilerInterface& {
+        return *profiler_interface.load(std::memory_order_acquire);
+      },
   };
   return kInterface;
 }

@@ -19,13 +19,14 @@ constinit RealFunction<int(int, char* const*, char* const*)> real_fexecve{"fexec
 constinit RealFunction<void(int)> real_exit{"_exit"};
 
 void Finish() {
-  if (const context::CoreInterface* core = context::ActiveCore()) core->finish_before_exit();
+  if (const context::CoreInterface* core = context::ActiveCore())
+    core->profiler().finish_before_exit();
 }
 
 // exec returns only when it fails; errno is its.
 int AfterFailedExec(int result) {
   const int error = errno;
-  if (const context::CoreInterface* core = context::ActiveCore()) core->resume();
+  if (const context::CoreInterface* core = context::ActiveCore()) core->profiler().resume();
   errno = error;
   return result;
 }

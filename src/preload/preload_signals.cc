@@ -29,7 +29,8 @@ int EndingIndex(int signal) {
 }
 
 void EndProcess(int signal) {
-  if (const context::CoreInterface* core = context::ActiveCore()) core->finish_before_exit();
+  if (const context::CoreInterface* core = context::ActiveCore())
+    core->profiler().finish_before_exit();
   struct sigaction standard = {};
   standard.sa_handler = SIG_DFL;
   real_sigaction(signal, &standard, nullptr);
@@ -80,7 +81,7 @@ int AnswerEndingSignal(unsigned index, int signal, const struct sigaction* actio
 
 int Sigaction(int signal, const struct sigaction* action, struct sigaction* previous) {
   const context::CoreInterface* core = context::ActiveCore();
-  if (core != nullptr && core->answer_sigaction(signal, action, previous) != 0) return 0;
+  if (core != nullptr && core->profiler().answer_sigaction(signal, action, previous) != 0) return 0;
   if (const int index = EndingIndex(signal); index >= 0) {
     return AnswerEndingSignal(static_cast<unsigned>(index), signal, action, previous);
   }

@@ -16,11 +16,13 @@ constinit RealFunction<sampling::CreateThread> real_pthread_create{"pthread_crea
 constexpr sampling::ThreadObserver kObserver = {
     .begun =
         [] {
-          if (const context::CoreInterface* core = context::ActiveCore()) core->thread_started();
+          if (const context::CoreInterface* core = context::ActiveCore())
+            core->profiler().thread_started();
         },
     .ended =
         [] {
-          if (const context::CoreInterface* core = context::ActiveCore()) core->thread_ended();
+          if (const context::CoreInterface* core = context::ActiveCore())
+            core->profiler().thread_ended();
         },
 };
 

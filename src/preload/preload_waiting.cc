@@ -33,7 +33,7 @@ int WaitForSignal(const sigset_t* set, siginfo_t* info, const timespec* limit) {
   for (;;) {
     const int signal = real_sigtimedwait(set, seen, limited ? &left : limit);
     const context::CoreInterface* core = context::ActiveCore();
-    if (signal <= 0 || core == nullptr || core->take_waited_signal(signal, seen) == 0) {
+    if (signal <= 0 || core == nullptr || core->profiler().take_waited_signal(signal, seen) == 0) {
       return signal;
     }
     if (!limited) continue;

@@ -46,10 +46,6 @@ sampling::SamplerOptions SamplerOptionsOf(const Options& options) {
   return result;
 }
 
-std::string TextOf(const Error& error) {
-  return error.hint.empty() ? error.message : error.message + "; " + error.hint;
-}
-
 }  // namespace
 
 // What is the recording's thread's own, once that has started.

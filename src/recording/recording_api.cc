@@ -25,10 +25,8 @@ int Answer(const Result<void>& result) {
     context::SetLastError("");
     return 0;
   }
-  const Error& error = result.error();
-  context::SetLastError(
-      (error.hint.empty() ? error.message : error.message + "; " + error.hint).c_str());
-  return error.code == 0 ? -EINVAL : -error.code;
+  context::SetLastError(TextOf(result.error()).c_str());
+  return result.error().code == 0 ? -EINVAL : -result.error().code;
 }
 
 Result<Options> OptionsToStart(const char* text) {
@@ -125,8 +123,7 @@ constexpr context::ProfilerInterface kProfiler = {
   const auto core = context::ElectCore();
   if (!core || *core != &context::ThisCoreInterface()) return;
   if (const Result<void> started = StartFromEnvironment(text); !started) {
-    LogWarning(kDefaultLog, "SPANPROF is set, but nothing is recorded: " + started.error().message +
-                                (started.error().hint.empty() ? "" : "; " + started.error().hint));
+    LogWarning(kDefaultLog, "SPANPROF is set, but nothing is recorded: " + TextOf(started.error()));
   }
   ForgetForChildren();
 }

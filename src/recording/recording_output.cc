@@ -168,7 +168,7 @@ Result<void> RecordingOutput::TakeLastProfile(const profile::Profile& profile,
 }
 
 void RecordingOutput::Tell(const Error& error) {
-  const std::string text = error.hint.empty() ? error.message : error.message + "; " + error.hint;
+  const std::string text = TextOf(error);
   if (text == last_told_) return;  // once, not every minute
   last_told_ = text;
   LogWarning(log_, text);

@@ -91,7 +91,6 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
   sink_ = &sink;
   pid_ = context::CurrentProcessId();
   for (auto& counter : counters_) counter.store(0, std::memory_order_relaxed);
-  for (auto& failure : walk_failures_) failure.store(0, std::memory_order_relaxed);
   cpu_signals_ = 0;
   cpu_value_ns_ = 0;
   late_cpu_ns_ = 0;
@@ -218,7 +217,10 @@ void Sampler::CountOwnCpu() {
 void Sampler::ScanThreads() {
   DIR* tasks = opendir("/proc/self/task");
   if (tasks == nullptr) return;
-  ++scan_;
+  {
+    const ThreadsLock lock(threads_lock_);  // threads that begin meanwhile read it
+    ++scan_;
+  }
   // In portions: a thread that starts or ends meanwhile waits for the lock.
   constexpr size_t kPortion = 64;
   std::vector<uint32_t> tids;
@@ -395,12 +397,13 @@ void Sampler::TickWall(uint64_t tick) {
 }
 
 Sampler::Counters Sampler::counters() const {
-  static constexpr const char* kNames[kCounterCount] = {
-      "sampler.reentered",           "sampler.late_signals",
-      "sampler.context_in_progress", "sampler.context_torn",
-      "sampler.wall_not_queued",     "sampler.thread_not_armed",
-      "sampler.threads_over_limit",  "sampler.handlers_replaced",
-      "sampler.incomplete_stacks",   "sampler.wall_waits_for_signals"};
+  static constexpr const char* kNames[kCounterCount] = {"sampler.reentered",
+                                                        "sampler.late_signals",
+                                                        "sampler.wall_not_queued",
+                                                        "sampler.thread_not_armed",
+                                                        "sampler.threads_over_limit",
+                                                        "sampler.handlers_replaced",
+                                                        "sampler.wall_waits_for_signals"};
   Counters result;
   for (unsigned i = 0; i < kCounterCount; ++i) {
     if (const uint64_t value = counters_[i].load(std::memory_order_relaxed); value != 0) {

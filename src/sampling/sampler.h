@@ -114,13 +114,10 @@ class Sampler {
   enum Counter : unsigned {
     kReentered,
     kLateSignals,
-    kContextInProgress,
-    kContextTorn,
     kWallNotQueued,
     kThreadNotArmed,
     kThreadsOverLimit,
     kHandlersReplaced,
-    kIncompleteStacks,
     kWaitsForSignals,
     kCounterCount
   };
@@ -148,7 +145,6 @@ class Sampler {
   std::atomic<uint64_t> cpu_signals_{0};
   std::atomic<uint64_t> cpu_value_ns_{0};
   std::atomic<uint64_t> counters_[kCounterCount] = {};
-  std::atomic<uint64_t> walk_failures_[kWalkFailureCount] = {};
   std::atomic<bool> running_{false};
   std::atomic<bool> stop_{false};
   WaitableNumber wake_up_;

@@ -69,6 +69,7 @@ part_unit() {
   require
   # A decoder that is missing skips its test, which says so; why it is missing is said here.
   ensure_decoders
+  ensure_sets shells || record skipped 0 "shells: $INSTALL_PROBLEM"
   local problem
   while read -r problem; do
     if [[ -n $problem ]]; then record skipped 0 "a reader of our files: $problem"; fi

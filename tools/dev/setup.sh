@@ -2,7 +2,7 @@
 # Finding and installing what the other parts of ./dev need. Sourced by ./dev.
 
 # shellcheck disable=SC2034 # Used by ./dev.
-PACKAGE_SETS=(build test bench profilers lint models clang fuzz cross arm64 zig python go jdk browser maven)
+PACKAGE_SETS=(build test shells bench profilers lint models clang fuzz cross arm64 zig python go jdk browser maven)
 
 ZIG_VERSION=0.17.0
 # The newest that Debian 12's Go can compile.
@@ -16,6 +16,8 @@ packages_of() {
     build) echo g++ cmake ninja-build ccache libprotozero-dev libcli11-dev libfmt-dev \
       nlohmann-json3-dev libexpected-dev robin-map-dev zlib1g-dev libdw-dev ;;
     test) echo libgtest-dev libgmock-dev librapidcheck-dev gdb binutils python3 ;;
+    # What the generated man pages and completions are tried with.
+    shells) echo groff-base fish zsh ;;
     bench) echo libbenchmark-dev ;;
     profilers) echo libgoogle-perftools4 linux-perf ;;
     lint) echo clang-format-19 clang-tidy-19 shellcheck ;;
