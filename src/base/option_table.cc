@@ -33,6 +33,7 @@ constexpr std::array<std::string_view, 7> kFormats = {"jfr",  "pprof",   "otlp",
                                                       "html", "firefox", "perfetto"};
 constexpr std::array<std::string_view, 2> kLabelSchemes = {"datadog", "pyroscope"};
 constexpr std::array<std::string_view, 2> kForkPolicies = {"follow", "quiet"};
+constexpr std::array<std::string_view, 2> kJavaWalkers = {"hotspot", "asgct"};
 constexpr std::array<std::string_view, 2> kJfrContexts = {"pool", "flat"};
 
 // The parse and write functions of the rows, by the type of the member they serve.
@@ -306,16 +307,49 @@ constexpr std::array kTable = {
                .choices = kForkPolicies,
                .meaning = "Whether a forked child goes on being profiled"},
 
+    // What only a runtime has.
+    OptionSpec{.name = "alloc",
+               .kind = OptionKind::kSize,
+               .parse = ParseNumber<&Options::allocation>,
+               .write = WriteNumber<&Options::allocation>,
+               .example = "512k",
+               .min = 1024,
+               .max = std::uint64_t{1} << 31,
+               .meaning = "JVM: a sample about every so many allocated bytes"},
+    OptionSpec{.name = "lock",
+               .kind = OptionKind::kDuration,
+               .parse = ParseNumber<&Options::lock>,
+               .write = WriteNumber<&Options::lock>,
+               .example = "1ms",
+               .max = Nanoseconds(1h),
+               .meaning = "JVM: a sample for each wait for a lock that takes at least this long"},
+    OptionSpec{.name = "vthreads",
+               .kind = OptionKind::kChoice,
+               .parse = ParseChoice<&Options::virtual_threads>,
+               .write = WriteChoice<&Options::virtual_threads>,
+               .example = "on",
+               .choices = kOffOn,
+               .meaning = "JVM: contexts follow virtual threads when these are mounted and "
+                          "unmounted, which makes each switch dearer"},
+    OptionSpec{.name = "walker",
+               .kind = OptionKind::kChoice,
+               .parse = ParseChoice<&Options::java_walker>,
+               .write = WriteChoice<&Options::java_walker>,
+               .example = "asgct",
+               .choices = kJavaWalkers,
+               .meaning = "JVM: walk its stacks by reading its structures, or by its own "
+                          "AsyncGetCallTrace"},
+
     // The sinks.
-    OptionSpec{.name = "file",
-               .kind = OptionKind::kText,
-               .parse = ParsePath<&Options::file>,
-               .write = WriteText<&Options::file>,
-               .example = "profile.jfr",
-               .max = kMaxTextBytes,
-               .accepts = "a path",
-               .meaning =
-                   "Write the profile to this file; %t in its name is the time, %p the process "
+    OptionSpec{
+        .name = "file",
+        .kind = OptionKind::kText,
+        .parse = ParsePath<&Options::file>,
+        .write = WriteText<&Options::file>,
+        .example = "profile.jfr",
+        .max = kMaxTextBytes,
+        .accepts = "a path",
+        .meaning = "Write the profile to this file; %t in its name is the time, %p the process "
                    "id, %n a counter"},
     OptionSpec{.name = "format",
                .kind = OptionKind::kChoice,
@@ -337,15 +371,15 @@ constexpr std::array kTable = {
                .choices = kJfrContexts,
                .meaning = "How JFR has contexts: once each in a constant pool, or as fields of "
                           "every sample"},
-    OptionSpec{.name = "to",
-               .kind = OptionKind::kText,
-               .parse = ParseUrl,
-               .write = WriteText<&Options::to>,
-               .example = "http://localhost:4318",
-               .max = kMaxTextBytes,
-               .accepts = "an http or https URL, with otlp+ or pprof+ before it; or otlp",
-               .meaning =
-                   "Post profiles to this address, as OTLP unless it begins with pprof+; otlp "
+    OptionSpec{
+        .name = "to",
+        .kind = OptionKind::kText,
+        .parse = ParseUrl,
+        .write = WriteText<&Options::to>,
+        .example = "http://localhost:4318",
+        .max = kMaxTextBytes,
+        .accepts = "an http or https URL, with otlp+ or pprof+ before it; or otlp",
+        .meaning = "Post profiles to this address, as OTLP unless it begins with pprof+; otlp "
                    "alone: to OTEL_EXPORTER_OTLP_ENDPOINT"},
     OptionSpec{.name = "every",
                .kind = OptionKind::kDuration,

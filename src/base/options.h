@@ -57,6 +57,9 @@ struct ResourceAttribute {
   bool operator==(const ResourceAttribute&) const = default;
 };
 
+// How the JVM's stacks are walked: by our own reading of its structures, or by its own function.
+enum class JavaWalker : std::uint8_t { kHotspot, kAsgct };
+
 struct HttpHeader {
   std::string name;
   std::string value;  // may be a secret: never log it
@@ -85,6 +88,12 @@ struct Options {
   std::optional<std::uint32_t> wall_threads;  // threads=
   std::optional<std::uint64_t> max_memory;    // maxmem=, in bytes
   std::optional<ForkPolicy> fork;
+
+  // What only a runtime has (src/sampling/runtime.h).
+  std::optional<std::uint64_t> allocation;       // alloc=: a sample each so many bytes
+  std::optional<std::chrono::nanoseconds> lock;  // lock=: waits that take longer than this
+  std::optional<bool> virtual_threads;           // vthreads=
+  std::optional<JavaWalker> java_walker;         // walker=
 
   // The sinks.
   std::optional<std::string> file;

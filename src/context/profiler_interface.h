@@ -6,6 +6,10 @@
 #include <atomic>
 #include <signal.h>
 
+namespace spanprof::sampling {
+class Runtime;
+}
+
 namespace spanprof::context {
 
 struct ProfilerInterface {
@@ -13,6 +17,7 @@ struct ProfilerInterface {
   int (*start)(const char* options);
   int (*stop)();
   int (*dump)(const char* file);
+  int (*is_running)();
   // SIGNAL-SAFE: writes what was recorded, within a bound. The process is about to end.
   void (*finish_before_exit)();
   // It did not end: an exec failed.
@@ -24,6 +29,8 @@ struct ProfilerInterface {
   int (*answer_sigaction)(int signal, const struct sigaction* action, struct sigaction* previous);
   // 1 if a signal that the calling thread has waited for is the profiler's, and not the program's.
   int (*take_waited_signal)(int signal, const siginfo_t* info);
+  // The process runs more than native code. Before a start.
+  int (*use_runtime)(sampling::Runtime& runtime);
 };
 
 // Of a copy without a profiler: what a caller hears of it is -ENOTSUP.

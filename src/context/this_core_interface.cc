@@ -98,12 +98,14 @@ constexpr ProfilerInterface kNoProfiler = {
     .start = [](const char*) { return NoProfiler(); },
     .stop = NoProfiler,
     .dump = [](const char*) { return NoProfiler(); },
+    .is_running = [] { return 0; },
     .finish_before_exit = [] {},
     .resume = [] {},
     .thread_started = [] {},
     .thread_ended = [] {},
     .answer_sigaction = [](int, const struct sigaction*, struct sigaction*) { return 0; },
     .take_waited_signal = [](int, const siginfo_t*) { return 0; },
+    .use_runtime = [](sampling::Runtime&) { return NoProfiler(); },
 };
 
 const CoreInterface& ThisCoreInterface() {

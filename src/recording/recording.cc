@@ -39,7 +39,8 @@ sampling::SamplerOptions SamplerOptionsOf(const Options& options) {
   sampling::SamplerOptions result;
   if (options.cpu) result.cpu_interval_ns = static_cast<uint64_t>(options.cpu->count());
   if (options.wall) result.wall_interval_ns = static_cast<uint64_t>(options.wall->count());
-  if (!options.cpu && !options.wall) {
+  result.events = options.allocation || options.lock;
+  if (!options.cpu && !options.wall && !result.events) {
     result.cpu_interval_ns = static_cast<uint64_t>(kDefaultCpuInterval.count());
   }
   result.wall_threads = options.wall_threads.value_or(kDefaultWallThreads);
@@ -62,7 +63,24 @@ struct Recording::Run {
       if (!opened) return tl::make_unexpected(opened.error());
       output = *std::move(opened);
     }
-    return sampling::Sampler::Instance().Start(SamplerOptionsOf(options), builder);
+    sampling::Sampler& sampler = sampling::Sampler::Instance();
+    if (sampler.runtime() == nullptr && (options.allocation || options.lock)) {
+      return Fail(ENOTSUP,
+                  "alloc= and lock= are for runtimes that report such events, and this "
+                  "process runs none that is known to spanprof",
+                  "leave them out, or load the runtime's agent");
+    }
+    if (sampler.runtime() != nullptr) {
+      if (Result<void> ready = sampler.runtime()->Prepare(options, sampler.code_map()); !ready)
+        return ready;
+    }
+    if (Result<void> started = sampler.Start(SamplerOptionsOf(options), builder); !started) {
+      return started;
+    }
+    if (sampler.runtime() == nullptr) return {};
+    Result<void> events = sampler.runtime()->StartEvents(options, sampler);
+    if (!events) sampler.Stop();
+    return events;
   }
 
   // What was recorded since the last profile was cut, all of it.
@@ -97,7 +115,9 @@ struct Recording::Run {
   }
 
   Result<void> Finish(nanoseconds bound) {
-    sampling::Sampler::Instance().Stop();
+    sampling::Sampler& sampler = sampling::Sampler::Instance();
+    if (sampler.runtime() != nullptr) sampler.runtime()->StopEvents();
+    sampler.Stop();
     profile::Profile profile = CutProfile();
     // A forked child that was not sampled once has nothing to say.
     if (in_forked_child && profile.samples().empty()) return {};

@@ -57,7 +57,8 @@ Result<void> StartFromEnvironment(const char* text) {
   if (says_how) {
     if (Result<void> ready = context::ThisCore().Init(text); !ready) return ready;
   }
-  const bool samples = options->cpu || options->wall || options->file || options->to;
+  const bool samples = options->cpu || options->wall || options->allocation || options->lock ||
+                       options->file || options->to;
   if (!samples || Recording::Instance().running()) return {};
   if (!options->file && !options->to) {
     LogWarning(options->log.value_or(kDefaultLog),
@@ -101,6 +102,7 @@ constexpr context::ProfilerInterface kProfiler = {
         [](const char* file) {
           return file == nullptr ? -EINVAL : Answer(Recording::Instance().Dump(file));
         },
+    .is_running = [] { return Recording::Instance().running() ? 1 : 0; },
     .finish_before_exit = [] { Recording::Instance().FinishBeforeExit(); },
     .resume = [] { Recording::Instance().Resume(); },
     .thread_started = [] { sampling::Sampler::Instance().OnThreadStart(); },
@@ -112,6 +114,10 @@ constexpr context::ProfilerInterface kProfiler = {
     .take_waited_signal =
         [](int signal, const siginfo_t* info) {
           return sampling::Sampler::Instance().TakeWaitedSignal(signal, *info) ? 1 : 0;
+        },
+    .use_runtime =
+        [](sampling::Runtime& runtime) {
+          return Answer(sampling::Sampler::Instance().UseRuntime(runtime));
         },
 };
 

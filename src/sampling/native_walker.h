@@ -27,6 +27,9 @@ class NativeWalker final : public StackWalker {
   [[nodiscard]] WalkedStack Walk(const ucontext_t& at, uint64_t stack_high, uint64_t* pcs,
                                  unsigned max_depth) const noexcept override;
 
+  // For another walker, whose frames have native ones between them: see native_frames.h.
+  [[nodiscard]] const CodeMap& code_map() const { return map_; }
+
  private:
   const CodeMap& map_;
 };

@@ -27,6 +27,7 @@ ProfileBuilder::ProfileBuilder(const context::Core& core, size_t max_memory,
 void ProfileBuilder::StartAfresh() {
   profile_ = profile::Profile(max_memory_);
   frames_.emplace(symboliser_, profile_);
+  runtime_frames_.clear();
   tags_.clear();
   last_wall_.clear();
   contexts_looked_at_ = 0;
@@ -78,16 +79,48 @@ profile::StackId ProfileBuilder::StackOf(const RawSample& sample) {
   profile::StackId stack = profile::kNone;
   if (!sample.complete) {
     // Where a stack breaks off, its root says why: such samples stand apart and are not lost.
+    const std::string why = Sampler::Instance().walker().FailureName(sample.walk_failure);
     profile::Function function;
-    function.name =
-        profile_.Intern(std::string("[") + NameOf(WalkFailure{sample.walk_failure}) + "]");
+    function.name = profile_.Intern("[" + why + "]");
     profile::Frame marker;
     marker.kind = profile::FrameKind::kMarker;
     marker.function = profile_.AddFunction(function);
     stack = profile_.AddStack(stack, profile_.AddFrame(marker));
-    profile_.AddToCounter(std::string("unwind.") + NameOf(WalkFailure{sample.walk_failure}), 1);
+    profile_.AddToCounter("unwind." + why, 1);
   }
-  return frames_->AddStack({sample.pcs(), sample.depth}, stack);
+  for (unsigned i = sample.depth; i-- > 0;) {
+    const uint64_t word = sample.pcs()[i];
+    if (IsRuntimeFrame(word)) {
+      stack = profile_.AddStack(stack, RuntimeFrameOf(word));
+    } else {
+      // All but the innermost are return addresses.
+      stack = profile_.AddStack(stack, frames_->AddFrame(i == 0 ? word : word - 1));
+    }
+  }
+  return stack;
+}
+
+profile::FrameId ProfileBuilder::RuntimeFrameOf(uint64_t word) {
+  const auto [entry, is_new] = runtime_frames_.try_emplace(word, profile::kNone);
+  if (!is_new) return entry->second;
+  const RuntimeFrame described = Sampler::Instance().runtime()->Describe(word);
+  profile::Function function;
+  function.name = profile_.Intern(described.name);
+  function.file = profile_.Intern(described.file);
+  profile::Frame frame;
+  frame.kind = described.kind;
+  frame.inlined = described.inlined;
+  frame.function = profile_.AddFunction(function);
+  frame.line = described.line;
+  entry->second = profile_.AddFrame(frame);
+  return entry->second;
+}
+
+profile::ThreadId ProfileBuilder::ThreadOf(const RawSample& sample) {
+  Runtime* const runtime = Sampler::Instance().runtime();
+  if (runtime == nullptr) return profile_.AddThread(sample.tid, sample.thread_name);
+  return profile_.AddThread(
+      sample.tid, runtime->ThreadName(sample.tid, sample.monotonic_ns, sample.thread_name));
 }
 
 profile::ContextId ProfileBuilder::ContextOf(const RawSample& sample) {
@@ -117,7 +150,7 @@ void ProfileBuilder::Take(const RawSample& raw) {
   FollowMappings();
   profile::Sample sample;
   sample.time_ns = UnixTime(raw.monotonic_ns);
-  sample.thread = profile_.AddThread(raw.tid, raw.thread_name);
+  sample.thread = ThreadOf(raw);
   sample.context = ContextOf(raw);
   sample.stack = StackOf(raw);
   sample.kind = profile::SampleKind{raw.kind};
@@ -163,6 +196,11 @@ void ProfileBuilder::Complete(profile::Profile& profile, const Sampler& sampler)
   char host[256] = {};
   if (gethostname(host, sizeof host - 1) == 0) profile.resource.push_back({"host.name", host});
   profile.resource.push_back({"process.pid", std::to_string(getpid())});
+  if (const Runtime* runtime = sampler.runtime(); runtime != nullptr) {
+    for (const ResourceAttribute& attribute : runtime->resource()) {
+      profile.resource.push_back({attribute.key, attribute.value});
+    }
+  }
   const SamplerOptions& options = sampler.options();
   profile.periods[static_cast<unsigned>(profile::SampleKind::kCpu)] = {
       options.cpu_interval_ns, sampler.actual_cpu_interval_ns()};
@@ -179,6 +217,9 @@ void ProfileBuilder::Complete(profile::Profile& profile, const Sampler& sampler)
 ProfileBuilder::Counters ProfileBuilder::AllCounters(const Sampler& sampler, const Counters& more) {
   Counters counters = more;
   for (const auto& [name, value] : sampler.counters()) counters[name] += value;
+  if (const Runtime* runtime = sampler.runtime(); runtime != nullptr) {
+    for (const auto& [name, value] : runtime->counters()) counters[name] += value;
+  }
   for (unsigned i = 0; context::CounterName(i) != nullptr; ++i) {
     counters[std::string("context.") + context::CounterName(i)] += context::CounterValue(i);
   }

@@ -49,7 +49,9 @@ class ProfileBuilder final : public SampleSink {
   void AddNewCounts(profile::Profile& profile, const Counters& counters) const;
   void FollowMappings();
   void LookForEndpoints();
+  profile::ThreadId ThreadOf(const RawSample& sample);
   profile::StackId StackOf(const RawSample& sample);
+  profile::FrameId RuntimeFrameOf(uint64_t word);
   profile::ContextId ContextOf(const RawSample& sample);
   uint64_t UnixTime(uint64_t monotonic_ns) const { return monotonic_ns + unix_offset_ns_; }
 
@@ -64,6 +66,7 @@ class ProfileBuilder final : public SampleSink {
   uint64_t code_map_refreshes_ = 0;
   bool mappings_are_current_ = false;
   Counters counters_at_cut_;
+  std::unordered_map<uint64_t, profile::FrameId> runtime_frames_;
   std::unordered_map<uint32_t, profile::StringId> tags_;  // by dictionary id
   std::unordered_map<uint32_t, LastWallSample> last_wall_;
   size_t contexts_looked_at_ = 0;           // of the profile's, by LookForEndpoints

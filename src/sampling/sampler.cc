@@ -27,6 +27,10 @@ namespace {
 
 constexpr uint64_t kDrainIntervalNs = 100'000'000;
 constexpr uint64_t kScanIntervalNs = 100'000'000;
+// Until a thread's stack is known, walking it costs a system call a frame: so it is looked for soon
+// after a thread was found, then less and less often.
+constexpr uint64_t kFirstLearnIntervalNs = 2'000'000;
+constexpr uint64_t kLastLearnIntervalNs = 100'000'000;
 // A thread that used less than this between two looks is taken to have slept: that much goes into
 // returning from the last signal.
 constexpr uint64_t kReturnFromSignalNs = 10'000;
@@ -45,6 +49,28 @@ class ThreadsLock {
   const context::SignalBlocker no_signals_;
   std::atomic<uint32_t>& lock_;
 };
+
+struct StackBounds {
+  uint64_t low = 0;
+  uint64_t high = 0;  // 0: not known
+};
+
+// Of the calling thread, unless it is the first one, whose stack grows.
+StackBounds OwnStackBounds(uint32_t tid) {
+  StackBounds bounds;
+  pthread_attr_t attributes;
+  if (tid == context::CurrentProcessId() || pthread_getattr_np(pthread_self(), &attributes) != 0) {
+    return bounds;
+  }
+  void* low = nullptr;
+  size_t bytes = 0;
+  if (pthread_attr_getstack(&attributes, &low, &bytes) == 0) {
+    bounds.low = reinterpret_cast<uintptr_t>(low);
+    bounds.high = bounds.low + bytes;
+  }
+  pthread_attr_destroy(&attributes);
+  return bounds;
+}
 
 struct Range {
   uint64_t low;
@@ -79,9 +105,15 @@ Sampler& Sampler::Instance() {
   return *kSampler;
 }
 
+Result<void> Sampler::UseRuntime(Runtime& runtime) {
+  if (running()) return Fail(EBUSY, "sampling is on already", "stop it first");
+  runtime_ = &runtime;
+  return {};
+}
+
 Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
   if (running()) return Fail(EBUSY, "sampling is on already", "stop it first");
-  if (options.cpu_interval_ns == 0 && options.wall_interval_ns == 0) {
+  if (options.cpu_interval_ns == 0 && options.wall_interval_ns == 0 && !options.events) {
     return Fail(EINVAL, "neither cpu= nor wall= was given", "give one of them, e.g. cpu=10ms");
   }
   if (!threads_.Create() || !buffer_.Create(options.buffer_bytes)) {
@@ -89,6 +121,7 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
   }
   options_ = options;
   sink_ = &sink;
+  walker_ = runtime_ == nullptr ? &native_walker_ : &runtime_->walker();
   pid_ = context::CurrentProcessId();
   for (auto& counter : counters_) counter.store(0, std::memory_order_relaxed);
   cpu_signals_ = 0;
@@ -113,7 +146,10 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
       pthread_setname_np(pthread_self(), "spanprof");
       IgnoreCurrentThread();
       ready.store(true, std::memory_order_release);
+      if (runtime_ != nullptr) runtime_->EnterSamplerThread();
       Run();
+      Finish();
+      if (runtime_ != nullptr) runtime_->LeaveSamplerThread();
     });
     while (!ready.load(std::memory_order_acquire)) sched_yield();
   }
@@ -126,6 +162,10 @@ void Sampler::Stop() {
   stop_.store(true, std::memory_order_release);
   wake_up_.Increment();
   thread_.join();
+}
+
+// The last of it, on the sampler's thread too: a runtime tells names only there.
+void Sampler::Finish() {
   {
     const ThreadsLock lock(threads_lock_);
     threads_.ForEach([this](SampledThread& thread) { RemoveThread(thread); });
@@ -153,6 +193,8 @@ void Sampler::Run() {
   const uint64_t first_tick = now;
   uint64_t tick = 0;
   next_scan_ns_ = now;
+  learn_interval_ns_ = kFirstLearnIntervalNs;
+  next_learn_ns_ = now + learn_interval_ns_;
   for (;;) {
     const uint32_t wake_ups = wake_up_.Get();
     if (stop_.load(std::memory_order_acquire)) return;
@@ -176,11 +218,15 @@ void Sampler::Run() {
       // If a handler is still at work in there, what it and others wrote comes with the next.
       if (Drain()) flushes_done_.Set(flushes_asked);
       sink_->AfterDrain();
-      LearnStackBounds();
       if (code_map_.RefreshIfNeeded()) PatchThreadCreation();  // of what was loaded since
       if (!SignalHandlerIsInPlace()) Count(kHandlersReplaced);
     }
-    uint64_t wake = std::min(next_drain, next_scan_ns_);
+    if (now >= next_learn_ns_) {
+      LearnStackBounds();
+      learn_interval_ns_ = std::min(2 * learn_interval_ns_, kLastLearnIntervalNs);
+      next_learn_ns_ = now + learn_interval_ns_;
+    }
+    uint64_t wake = std::min({next_drain, next_scan_ns_, next_learn_ns_});
     if (options_.wall_interval_ns != 0) {
       wake = std::min(wake, first_tick + (tick + 1) * options_.wall_interval_ns);
     }
@@ -249,6 +295,8 @@ void Sampler::LookAtThreads(const std::vector<uint32_t>& tids) {
     if (thread == nullptr) {
       AddThread(tid, false);
       thread = threads_.Find(tid);
+      learn_interval_ns_ = kFirstLearnIntervalNs;
+      next_learn_ns_ = std::min(next_learn_ns_, MonotonicNanoseconds() + learn_interval_ns_);
     }
     if (thread == nullptr) continue;
     thread->scan = scan_;
@@ -282,11 +330,16 @@ void Sampler::RemoveThread(SampledThread& thread) {
 void Sampler::OnThreadStart() {
   if (!running()) return;
   const uint32_t tid = context::CurrentThreadId();
+  const StackBounds stack = OwnStackBounds(tid);
   const ThreadsLock lock(threads_lock_);
   if (!running() || IsOwnThread(tid)) return;
   // A scan has found it already, or a namesake went without telling.
   if (SampledThread* thread = threads_.Find(tid)) RemoveThread(*thread);
   AddThread(tid, true);
+  if (SampledThread* thread = threads_.Find(tid)) {
+    thread->stack_low.store(stack.low, std::memory_order_relaxed);
+    thread->stack_high.store(stack.high, std::memory_order_release);
+  }
 }
 
 void Sampler::OnThreadEnd() {

@@ -21,6 +21,7 @@
 #include "sampling/code_map.h"
 #include "sampling/cpu_clock.h"
 #include "sampling/native_walker.h"
+#include "sampling/runtime.h"
 #include "sampling/sample_buffer.h"
 #include "sampling/sampled_threads.h"
 #include "sampling/waitable_number.h"
@@ -31,6 +32,7 @@ struct SamplerOptions {
   uint64_t cpu_interval_ns = 0;   // 0: no CPU samples
   uint64_t wall_interval_ns = 0;  // 0: no wall samples
   uint32_t wall_threads = 16;     // at most so many threads are looked at each tick
+  bool events = false;            // a runtime's events are taken, with or without the other two
   unsigned max_depth = 512;
   size_t buffer_bytes = size_t{8} << 20;
 };
@@ -46,12 +48,17 @@ class SampleSink {
   virtual void AfterDrain() {}
 };
 
-class Sampler {
+class Sampler final : public RuntimeEvents {
  public:
   // The counters of a run, by reason. Not for handlers.
   using Counters = std::map<std::string, uint64_t>;
 
   static Sampler& Instance();
+
+  // What this process runs besides native code. For all recordings to come; EBUSY during one.
+  Result<void> UseRuntime(Runtime& runtime);
+  [[nodiscard]] Runtime* runtime() const { return runtime_; }
+  [[nodiscard]] const StackWalker& walker() const { return *walker_; }
 
   Result<void> Start(const SamplerOptions& options, SampleSink& sink);
   // No sample reaches the sink after it.
@@ -66,6 +73,8 @@ class Sampler {
 
   // Everything that was sampled before the call is in the sink when it returns. Not for the sink.
   void Flush();
+
+  bool RecordEvent(const RuntimeEvent& event) override;
 
   // The sink has forgotten the last wall samples: take each thread's anew, asleep or not.
   void ForgetWallSamples();
@@ -98,6 +107,7 @@ class Sampler {
   void ReadContext(uint32_t tid, RawSample& sample) const;
 
   void Run();
+  void Finish();
   void ScanThreads();
   void LookAtThreads(const std::vector<uint32_t>& tids);
   void AddThread(uint32_t tid, bool from_its_start);
@@ -128,7 +138,9 @@ class Sampler {
   SamplerOptions options_;
   SampleSink* sink_ = nullptr;
   CodeMap code_map_;
-  NativeWalker walker_{code_map_};
+  NativeWalker native_walker_{code_map_};
+  Runtime* runtime_ = nullptr;
+  const StackWalker* walker_ = &native_walker_;
   SampleBuffer buffer_;
   SampledThreads threads_;
   CpuClock cpu_clock_;
@@ -138,6 +150,8 @@ class Sampler {
   uint32_t scan_ = 0;
   uint32_t wall_cursor_ = 0;
   uint64_t next_scan_ns_ = 0;
+  uint64_t next_learn_ns_ = 0;
+  uint64_t learn_interval_ns_ = 0;
   uint64_t process_cpu_at_start_ns_ = 0;
   std::atomic<uint64_t> late_cpu_ns_{0};     // what threads had used before they were found
   std::atomic<uint64_t> sampled_cpu_ns_{0};  // of threads that are gone, while they were sampled

@@ -1,5 +1,6 @@
 // SIGNAL-SAFE. The part of the sampler that runs in signal handlers.
 
+#include <algorithm>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "context/platform.h"
 #include "context/thread_context_reader.h"
 #include "profile/profile.h"
 #include "sampling/handler_guard.h"
@@ -139,8 +141,11 @@ void Sampler::Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64
   sample->value = value;
   sample->tid = tid;
   sample->kind = kind;
-  sample->state = static_cast<uint8_t>(is_wall ? profile::ThreadState::kUnknown
-                                               : profile::ThreadState::kRunning);
+  sample->state = static_cast<uint8_t>(profile::ThreadState::kRunning);
+  if (is_wall) {
+    sample->state = static_cast<uint8_t>(runtime_ == nullptr ? profile::ThreadState::kUnknown
+                                                             : runtime_->CurrentThreadState());
+  }
   ReadContext(tid, *sample.sample);
 
   if (now - thread.name_taken_ns > kNameLifetimeNs) {
@@ -152,7 +157,7 @@ void Sampler::Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64
   const uint64_t stack_pointer = StackPointerOf(at);
   const uint64_t high = thread.stack_high.load(std::memory_order_acquire);
   if (high == 0) thread.seen_stack_pointer.store(stack_pointer, std::memory_order_relaxed);
-  const WalkedStack stack = walker_.Walk(
+  const WalkedStack stack = walker_->Walk(
       at, TrustedStackHigh(stack_pointer, thread.stack_low.load(std::memory_order_relaxed), high),
       sample->pcs(), options_.max_depth);
   sample->complete = stack.complete;
@@ -166,6 +171,27 @@ void Sampler::Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64
     thread.runs_at_wall_sample.store(runs, std::memory_order_release);
   }
   buffer_.Commit(sample, stack.depth);
+}
+
+bool Sampler::RecordEvent(const RuntimeEvent& event) {
+  if (!running()) return false;
+  const unsigned depth = std::min(event.depth, options_.max_depth);
+  const SampleBuffer::Reservation sample = buffer_.Reserve(depth);
+  if (!sample) return false;  // counted by the buffer
+  sample->monotonic_ns = MonotonicNanoseconds();
+  sample->count = 1;
+  sample->value = event.value;
+  sample->tid = context::CurrentThreadId();
+  sample->kind = static_cast<uint8_t>(event.kind);
+  sample->state = static_cast<uint8_t>(event.state);
+  ReadContext(sample->tid, *sample.sample);
+  memset(sample->thread_name, 0, sizeof sample->thread_name);
+  prctl(PR_GET_NAME, sample->thread_name);
+  memcpy(sample->pcs(), event.frames, depth * sizeof(uint64_t));
+  sample->complete = depth == event.depth;
+  sample->walk_failure = static_cast<uint8_t>(WalkFailure::kDepthLimit);
+  buffer_.Commit(sample, depth);
+  return true;
 }
 
 void Sampler::ReadContext(uint32_t tid, RawSample& sample) const {

@@ -72,6 +72,11 @@ class StackWalker {
   // 0 (unknown, an alternate stack, a fiber's stack) costs system calls.
   [[nodiscard]] virtual WalkedStack Walk(const ucontext_t& at, uint64_t stack_high, uint64_t* pcs,
                                          unsigned max_depth) const noexcept = 0;
+
+  // What counters and frames call a WalkedStack::failure of this walker.
+  [[nodiscard]] virtual const char* FailureName(uint8_t failure) const {
+    return NameOf(WalkFailure{failure});
+  }
 };
 
 // What to give as stack_high for a thread whose own stack is [low, high): 0 while it runs on

@@ -176,12 +176,4 @@ profile::FrameId ProfileFrames::AddFrame(uint64_t pc) {
   return entry->second;
 }
 
-profile::StackId ProfileFrames::AddStack(std::span<const uint64_t> pcs, profile::StackId outer) {
-  profile::StackId stack = outer;
-  for (std::size_t i = pcs.size(); i-- > 0;) {
-    stack = profile_.AddStack(stack, AddFrame(i == 0 ? pcs[i] : pcs[i] - 1));
-  }
-  return stack;
-}
-
 }  // namespace spanprof::symbols

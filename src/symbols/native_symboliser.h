@@ -7,7 +7,7 @@
 //   NativeSymboliser symboliser;                      // kept from profile to profile: it caches
 //   symboliser.SetMappings(code_map.Mappings());
 //   ProfileFrames frames(symboliser, profile);
-//   StackId stack = frames.AddStack(pcs);
+//   FrameId frame = frames.AddFrame(return_address - 1);
 //
 // One thread at a time; not for a signal handler.
 
@@ -16,7 +16,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -76,7 +75,7 @@ class NativeSymboliser {
   uint64_t perf_map_bytes_ = 0;
 };
 
-// Puts frames and stacks into one profile.
+// Puts frames into one profile.
 class ProfileFrames {
  public:
   // Both have to outlive it.
@@ -85,9 +84,6 @@ class ProfileFrames {
 
   // The frame of an instruction's address, as Resolve() takes it.
   profile::FrameId AddFrame(uint64_t pc);
-  // The stack of a walk: pcs[0] is where it was interrupted, the rest are return addresses. It
-  // stands on `outer`, if there is one.
-  profile::StackId AddStack(std::span<const uint64_t> pcs, profile::StackId outer = profile::kNone);
 
  private:
   profile::MappingId AddMapping(const ElfMapping& mapping);
