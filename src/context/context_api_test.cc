@@ -258,6 +258,44 @@ TEST_P(BothModes, AReadThatAHandlersWriteInterruptsIsWhole) {
   EXPECT_GT(seen, 100u);
 }
 
+// What managed code leaves in the object when it is interrupted, or thrown out, in its middle.
+void LeaveManagedWriteOpen() {
+  spanprof_thread_v1->mark.store(spanprof::internal::kFirstManagedMark +
+                                 7 * spanprof::internal::kManagedMarkStep);
+  spanprof_thread_v1->record.checksum.store(0);
+}
+
+TEST_P(BothModes, AWriteOnTopOfAManagedWriteIsRefused) {
+  spanprof_context_set(1, 2);
+  LeaveManagedWriteOpen();
+  spanprof_context_set(3, 4);
+  EXPECT_EQ(Counter("nested_write_refused"), 1u);
+  EXPECT_EQ(Counter("abandoned_write"), 0u);
+  EXPECT_EQ(spanprof_thread_v1->record.span_id.load(), 1u);
+}
+
+TEST_P(BothModes, AManagedWriteThatTheRuntimeGivesUpMakesRoomForTheNext) {
+  spanprof_context_set_trace(5, 6, 1, 2);
+  ASSERT_EQ(spanprof_context_set_tag(1, "acme", 4), 0);
+  LeaveManagedWriteOpen();
+  spanprof::internal::AbandonOpenWrite(*spanprof_thread_v1);
+  spanprof_context_set(3, 4);
+  EXPECT_EQ(Counter("abandoned_write"), 1u);
+  EXPECT_EQ(Counter("nested_write_refused"), 0u);
+  const spanprof_context context = Get();
+  EXPECT_EQ(context.span_id, 3u);
+  EXPECT_EQ(context.trace_id_high, 0u);
+  EXPECT_EQ(context.tags[1], 0u) << "half a context may be in there: it starts afresh";
+}
+
+TEST_P(BothModes, ThereIsNothingToGiveUpWhereNoWriteIsOpen) {
+  spanprof_context_set(1, 2);
+  const uintptr_t mark = spanprof_thread_v1->mark.load();
+  spanprof::internal::AbandonOpenWrite(*spanprof_thread_v1);
+  EXPECT_EQ(spanprof_thread_v1->mark.load(), mark);
+  EXPECT_EQ(Get().span_id, 1u);
+}
+
 TEST_P(BothModes, AttributesCanBeAddedUpToTen) {
   EXPECT_EQ(spanprof_attribute("tenant", 6), 1);
   EXPECT_EQ(spanprof_attribute("region", 6), 2);

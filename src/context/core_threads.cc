@@ -37,11 +37,13 @@ uintptr_t ThreadDescriptor() {
 }
 
 // Whether the write that holds the object can never go on: a signal handler that interrupted it
-// left by longjmp. Called by a thread that found its own object busy, so either we are inside a
+// left by longjmp, or a runtime says so. Called by a thread that found its own object busy, so either we are inside a
 // handler that runs on top of the writer, or the writer's frame is gone.
 bool WriteWasAbandoned(const ThreadContext& context, uintptr_t stack_pointer) {
   const uintptr_t writer = context.mark.load(std::memory_order_relaxed);
+  if (writer == internal::kAbandonedMark) return true;
   if (writer == 0 || writer % 2 != 0) return false;  // a reader's mark says nothing of the writer
+  if (internal::IsManagedMark(writer)) return false;
   stack_t alternate = {};
   if (sigaltstack(nullptr, &alternate) != 0) return false;
   // On the alternate stack nothing can be told from addresses.

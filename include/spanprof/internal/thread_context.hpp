@@ -53,7 +53,8 @@ struct alignas(64) ThreadContext {
   std::atomic<Slot*> slot{nullptr};    // the table's, or own_slot; null with ctxstorage=profiler
   std::atomic<uint64_t> slot_word{0};  // the slot's word when idle; spares a load of a shared line
   // Who came last: a write leaves its stack pointer, which tells whether it was left by longjmp; a
-  // reader on the thread leaves an odd number of its own, and finds out whether a handler wrote.
+  // reader on the thread leaves an odd number of its own, and finds out whether a handler wrote. See
+  // IsManagedMark for writers that have no stack pointer.
   std::atomic<uintptr_t> mark{0};
   std::atomic<uint32_t> otel_attributes_size{0};
   std::atomic<uint32_t> tid{0};  // 0: belongs to no thread
@@ -149,6 +150,23 @@ SPANPROF_ALWAYS_INLINE uintptr_t StackPointer() {
 #endif
 }
 
+// ---- Marks of writers without a stack pointer -------------------------------------------------
+// Code that a virtual machine compiles (the Java writer) cannot know its stack pointer. It leaves
+// numbers that grow by four and are 2 modulo 4: no stack pointer, since those are multiples of
+// eight, and no reader's mark, since those are odd. Such a mark says nothing about where the writer
+// is, so native code that finds it takes the write for one that it interrupted.
+
+inline constexpr uintptr_t kFirstManagedMark = 2;
+inline constexpr uintptr_t kManagedMarkStep = 4;
+
+// Left in place of a write's own mark by someone who knows that the write will never go on. No
+// frame begins in the first page.
+inline constexpr uintptr_t kAbandonedMark = 8;
+
+inline constexpr bool IsManagedMark(uintptr_t mark) {
+  return mark % kManagedMarkStep == kFirstManagedMark;
+}
+
 // ---- The write protocol -----------------------------------------------------------------------
 
 // False while a write is going on (then the caller is a signal handler that interrupted it), and
@@ -156,6 +174,14 @@ SPANPROF_ALWAYS_INLINE uintptr_t StackPointer() {
 // of.
 inline bool IsWritable(const ThreadContext& context) {
   return context.record.checksum.load(std::memory_order_relaxed) != 0;
+}
+
+// For a runtime's native method, called by managed code on the object's own thread. Managed code
+// does not run inside signal handlers, so a write that is still open then was left for good: by an
+// exception in its middle, or by longjmp. The thread's next call starts afresh.
+inline void AbandonOpenWrite(ThreadContext& context) {
+  if (IsWritable(context)) return;
+  context.mark.store(kAbandonedMark, std::memory_order_relaxed);
 }
 
 // The steps of a write, in their order. Everything that a write goes by is loaded behind the first:

@@ -1,0 +1,308 @@
+// SIGNAL-SAFE: see hotspot_java_frames.h.
+
+#include "agent/hotspot_java_frames.h"
+
+#include "agent/hotspot_frame_word.h"
+#include "agent/hotspot_machine.h"
+#include "sampling/native_registers.h"
+
+namespace spanprof::jvm {
+namespace {
+
+constexpr uint64_t kWord = sizeof(uint64_t);
+// How far a stub's frame may reach.
+constexpr uint64_t kSearchedWords = 96;
+constexpr uint64_t kMaxStubFrame = 16384;
+// What an interpreted method's arguments and locals may take before its frame is made.
+constexpr uint64_t kMaxLocals = 65536;
+
+// An interpreter's frame, in words from its frame pointer. The same on both machines, 17 to 25.
+constexpr int64_t kSenderStackPointer = -1;
+constexpr int64_t kMethod = -3;
+constexpr int64_t kBytecodePointer = -8;
+constexpr uint64_t kInterpreterFrameWords = 12;
+
+constexpr uint64_t At(uint64_t address, int64_t words) {
+  return address + static_cast<uint64_t>(words * int64_t{kWord});
+}
+
+}  // namespace
+
+void HotspotJavaFrames::StartAt(const ucontext_t& at) noexcept {
+  const sampling::NativeRegisters all = sampling::RegistersOf(at.uc_mcontext);
+  constexpr unsigned kCount = sizeof(all.general) / sizeof(all.general[0]);
+  static_assert(kCount <= kRegisters);
+  for (unsigned i = 0; i < kCount; ++i) registers_[i] = all.general[i];
+  pc_ = all.pc;
+  stack_pointer_ = all.general[sampling::kMachine.stack_pointer];
+  frame_pointer_ = all.general[sampling::kMachine.frame_pointer];
+  interrupted_ = true;
+}
+
+void HotspotJavaFrames::StartAt(uint64_t pc, uint64_t stack_pointer,
+                                uint64_t frame_pointer) noexcept {
+  pc_ = pc;
+  stack_pointer_ = stack_pointer;
+  frame_pointer_ = frame_pointer;
+  interrupted_ = false;
+}
+
+HotspotJavaFrames::Step HotspotJavaFrames::Enter(uint64_t pc, uint64_t stack_pointer,
+                                                 uint64_t frame_pointer) noexcept {
+  pc = sampling::PlainAddress(pc);
+  const bool above =
+      interrupted_ ? stack_pointer >= stack_pointer_ : stack_pointer > stack_pointer_;
+  if (!above || stack_pointer % kWord != 0) return Fail(JavaWalkFailure::kJavaStackOrder);
+  if (!heaps_.Contains(pc) && native_.Find(pc - 1) == nullptr) {
+    native_.NoteUnknown();
+    return Fail(JavaWalkFailure::kUnknownCaller);
+  }
+  pc_ = pc;
+  stack_pointer_ = stack_pointer;
+  frame_pointer_ = frame_pointer;
+  interrupted_ = false;
+  return heaps_.Contains(pc) ? Step::kCaller : Step::kNative;
+}
+
+void HotspotJavaFrames::AddAll(const CodeInfo& info, FrameList& frames) const noexcept {
+  for (unsigned i = 0; i < info.frame_count; ++i) frames.Add(info.frames[i]);
+}
+
+HotspotJavaFrames::Step HotspotJavaFrames::Next(FrameList& frames) noexcept {
+  if (pc_ == heaps_.call_stub_return()) return NextEntryFrame();
+  if (heaps_.IsInterpreter(pc_)) return NextInterpreted(frames);
+  CodeInfo info;
+  code_.Look(memory_, pc_, interrupted_, info);
+  switch (info.kind) {
+    case CodeKind::kCompiled: {
+      const bool first_of_continuation = pc_ == heaps_.continuation_return();
+      AddAll(info, frames);
+      if (info.frames_cut) return Fail(JavaWalkFailure::kInlinedTooDeep);
+      return first_of_continuation ? Step::kContinuation : NextCompiled(info);
+    }
+    case CodeKind::kDeoptimised:
+      return NextDeoptimised(info, frames);
+    case CodeKind::kContinuation:
+      return Step::kFrozen;
+    case CodeKind::kStub:
+    case CodeKind::kBareStub:
+      return NextStub(info);
+    case CodeKind::kUnknown:
+      break;
+  }
+  return interrupted_ ? NextBySearch(JavaWalkFailure::kUnknownJavaCode)
+                      : Fail(JavaWalkFailure::kUnknownJavaCode);
+}
+
+// What C++ code of the VM calls Java through. Its caller is native.
+HotspotJavaFrames::Step HotspotJavaFrames::NextEntryFrame() noexcept {
+  uint64_t caller = 0;
+  uint64_t caller_frame = 0;
+  if (frame_pointer_ < stack_pointer_ || !stack_.Load(frame_pointer_, caller_frame) ||
+      !stack_.Load(At(frame_pointer_, 1), caller)) {
+    return Fail(JavaWalkFailure::kUnreadableJavaStack);
+  }
+  return Enter(caller, At(frame_pointer_, 2), caller_frame);
+}
+
+HotspotJavaFrames::Step HotspotJavaFrames::NextInterpreted(FrameList& frames) noexcept {
+  uint64_t method_word = 0;
+  HotspotMethod method;
+  if (frame_pointer_ < stack_pointer_ || !stack_.Load(At(frame_pointer_, kMethod), method_word) ||
+      !methods_.Find(memory_, method_word, method)) {
+    return interrupted_ ? NextHalfMadeInterpreted(frames)
+                        : Fail(JavaWalkFailure::kInterpreterFrame);
+  }
+  uint64_t caller = 0;
+  uint64_t caller_frame = 0;
+  uint64_t caller_stack = 0;
+  uint64_t bytecode = 0;
+  if (!stack_.Load(frame_pointer_, caller_frame) || !stack_.Load(At(frame_pointer_, 1), caller) ||
+      !stack_.Load(At(frame_pointer_, kSenderStackPointer), caller_stack) ||
+      !stack_.Load(At(frame_pointer_, kBytecodePointer), bytecode)) {
+    return Fail(JavaWalkFailure::kUnreadableJavaStack);
+  }
+  int32_t index = -1;
+  // While it runs, the bytecode pointer is in a register, and the frame has an old one.
+  if (interrupted_) index = method.IndexOf(registers_[kBytecodeRegister]);
+  if (index < 0) index = method.IndexOf(bytecode);
+  frames.Add(method.id == 0 ? MarkerFrameWord(FrameMarker::kMethodWithoutId)
+                            : JavaFrameWord(method.id, index));
+  // A compiled caller's frame is found from its own stack pointer, not from where the arguments
+  // ended. That of an interpreted one does not matter, as long as it is above.
+  if (caller_stack <= frame_pointer_) caller_stack = At(frame_pointer_, 2);
+  return Enter(caller, caller_stack, caller_frame);
+}
+
+// Interrupted where the interpreter makes a method's frame, or after it has taken it down: where it
+// returns to is on top of the stack, or in a register.
+HotspotJavaFrames::Step HotspotJavaFrames::NextHalfMadeInterpreted(FrameList& frames) noexcept {
+  HotspotMethod method;
+  const bool entering = methods_.Find(memory_, registers_[kMethodRegister], method);
+  uint64_t caller_stack = 0;
+  const uint64_t sender = registers_[kSenderRegister];
+  if (sender > stack_pointer_ && sender - stack_pointer_ < kMaxLocals && sender % kWord == 0) {
+    caller_stack = sender;
+  }
+  uint64_t caller = 0;
+  uint64_t caller_frame = 0;
+  // It has a frame pointer already, and the rest is yet to be pushed.
+  if (frame_pointer_ >= stack_pointer_ &&
+      frame_pointer_ - stack_pointer_ <= kInterpreterFrameWords * kWord &&
+      stack_.Load(frame_pointer_, caller_frame) && stack_.Load(At(frame_pointer_, 1), caller) &&
+      IsReturnAddress(caller)) {
+    if (entering && method.id != 0) frames.Add(JavaFrameWord(method.id, 0));
+    const uint64_t end = At(frame_pointer_, 2);
+    return Enter(caller, caller_stack > end ? caller_stack : end, caller_frame);
+  }
+  if (stack_.Load(stack_pointer_, caller) && IsReturnAddress(caller)) {
+    if (caller_stack == 0) caller_stack = stack_pointer_ + kWord;
+  } else {
+    caller = 0;
+    for (const unsigned candidate : kReturnRegisters) {
+      if (!IsReturnAddress(registers_[candidate])) continue;
+      caller = registers_[candidate];
+      break;
+    }
+    if (caller_stack == 0) caller_stack = stack_pointer_;
+  }
+  if (entering && method.id != 0) frames.Add(JavaFrameWord(method.id, 0));
+  if (caller == 0) return NextBySearch(JavaWalkFailure::kInterpreterFrame);
+  return Enter(caller, caller_stack, frame_pointer_);
+}
+
+HotspotJavaFrames::Step HotspotJavaFrames::NextByFrameSize(unsigned words,
+                                                           JavaWalkFailure failure) noexcept {
+  if (words < 2) return Fail(failure);
+  const uint64_t end = stack_pointer_ + words * kWord;
+  uint64_t caller = 0;
+  uint64_t caller_frame = 0;
+  if (!stack_.Load(At(end, -1), caller) || !stack_.Load(At(end, -2), caller_frame)) {
+    return Fail(JavaWalkFailure::kUnreadableJavaStack);
+  }
+  return Enter(caller, end, caller_frame);
+}
+
+HotspotJavaFrames::Step HotspotJavaFrames::NextCompiled(const CodeInfo& info) noexcept {
+  if (!interrupted_) {
+    return NextByFrameSize(info.frame_words, JavaWalkFailure::kCompiledFrame);
+  }
+  const int words = WordsToReturnAddress(info);
+  uint64_t caller = 0;
+  if (words >= 0) {
+    if (kHasLinkRegister && words == 0) {
+      caller = registers_[kLinkRegister];
+      if (IsReturnAddress(caller)) return Enter(caller, stack_pointer_, frame_pointer_);
+    } else if (stack_.Load(At(stack_pointer_, words), caller) && IsReturnAddress(caller)) {
+      uint64_t frame_pointer = frame_pointer_;
+      if (words > 0) (void)stack_.Load(At(stack_pointer_, words - 1), frame_pointer);
+      return Enter(caller, At(stack_pointer_, words + 1), frame_pointer);
+    }
+  }
+  if (info.frame_words > 1 && stack_.Load(At(stack_pointer_, info.frame_words - 1), caller) &&
+      IsCaller(caller)) {
+    // The frame's place may be taken before the caller's frame pointer is stored in it.
+    if (info.bytes_in < info.frame_complete) {
+      return Enter(caller, At(stack_pointer_, info.frame_words), frame_pointer_);
+    }
+    return NextByFrameSize(info.frame_words, JavaWalkFailure::kCompiledFrame);
+  }
+  return NextBySearch(JavaWalkFailure::kCompiledFrame);
+}
+
+int HotspotJavaFrames::WordsToReturnAddress(const CodeInfo& info) const noexcept {
+  const uint64_t before = info.bytes_in < kCodeWindow ? info.bytes_in : kCodeWindow;
+  if (!heaps_.IsCommitted(pc_ - before, before + kCodeWindow)) return -1;
+  return sampling::kCanWalk
+             ? WordsAboveReturnAddress(pc_, before, info.bytes_in < info.frame_complete)
+             : -1;
+}
+
+// The frame's return address was replaced by that of code which takes the frame apart; the pc that
+// it stands for is kept in the frame.
+HotspotJavaFrames::Step HotspotJavaFrames::NextDeoptimised(CodeInfo& info,
+                                                           FrameList& frames) noexcept {
+  uint64_t original = 0;
+  const unsigned words = info.frame_words;
+  if (!stack_.Load(stack_pointer_ + static_cast<uint64_t>(int64_t{info.original_pc}), original)) {
+    return Fail(JavaWalkFailure::kUnreadableJavaStack);
+  }
+  code_.Look(memory_, original, false, info);
+  if (info.kind != CodeKind::kCompiled) return Fail(JavaWalkFailure::kCompiledFrame);
+  AddAll(info, frames);
+  return NextByFrameSize(words, JavaWalkFailure::kCompiledFrame);
+}
+
+HotspotJavaFrames::Step HotspotJavaFrames::NextStub(const CodeInfo& info) noexcept {
+  if (info.kind == CodeKind::kStub) {
+    uint64_t caller = 0;
+    // One that takes compiled frames apart has frames of several sizes.
+    if (stack_.Load(At(stack_pointer_, info.frame_words - 1), caller) && IsCaller(caller)) {
+      return NextByFrameSize(info.frame_words, JavaWalkFailure::kStubFrame);
+    }
+  }
+  return NextBySearch(JavaWalkFailure::kStubFrame);
+}
+
+// Code whose frame is not described: what can be a return address near the top of the stack is
+// taken for it.
+HotspotJavaFrames::Step HotspotJavaFrames::NextBySearch(JavaWalkFailure failure) noexcept {
+  uint64_t caller = 0;
+  if (interrupted_) {
+    if (kHasLinkRegister && IsReturnAddress(registers_[kLinkRegister])) {
+      return Enter(registers_[kLinkRegister], stack_pointer_, frame_pointer_);
+    }
+    if (stack_.Load(stack_pointer_, caller) &&
+        (IsReturnAddress(caller) || IsNativeCaller(caller))) {
+      return Enter(caller, At(stack_pointer_, 1), frame_pointer_);
+    }
+  }
+  uint64_t saved = 0;
+  const bool has_frame =
+      frame_pointer_ >= stack_pointer_ && frame_pointer_ - stack_pointer_ < kMaxStubFrame &&
+      stack_.Load(frame_pointer_, saved) && stack_.Load(At(frame_pointer_, 1), caller);
+  // Native for the call stub itself, on its way in or out, and for stubs that the VM calls.
+  if (has_frame && (IsReturnAddress(caller) || IsNativeCaller(caller))) {
+    return Enter(caller, At(frame_pointer_, 2), saved);
+  }
+  // The stub that a method calls before its first instruction keeps a word between the two.
+  if (has_frame && stack_.Load(At(frame_pointer_, 2), caller) && IsReturnAddress(caller)) {
+    return Enter(caller, At(frame_pointer_, 3), saved);
+  }
+  for (int64_t word = 1; word < static_cast<int64_t>(kSearchedWords); ++word) {
+    uint64_t found = 0;
+    if (!stack_.Load(At(stack_pointer_, word), found)) break;
+    if (!IsReturnAddress(found)) continue;
+    // What a frame saves below its return address is the caller's frame pointer, if it has one.
+    uint64_t below = 0;
+    const bool is_frame_pointer = stack_.Load(At(stack_pointer_, word - 1), below) &&
+                                  below > stack_pointer_ && below - stack_pointer_ < kMaxLocals;
+    return Enter(found, At(stack_pointer_, word + 1), is_frame_pointer ? below : frame_pointer_);
+  }
+  return Fail(failure);
+}
+
+bool HotspotJavaFrames::IsNativeCaller(uint64_t pc) const noexcept {
+  if (heaps_.Contains(pc)) return false;
+  const sampling::CodeRegion* region = native_.Find(pc - 1);
+  return region != nullptr && region->table != nullptr;
+}
+
+bool HotspotJavaFrames::IsCaller(uint64_t pc) noexcept {
+  if (IsReturnAddress(pc) || IsNativeCaller(pc)) return true;
+  if (!heaps_.Contains(pc)) return false;
+  CodeInfo info;
+  code_.Look(memory_, pc, false, info);
+  return info.kind == CodeKind::kCompiled || info.kind == CodeKind::kDeoptimised ||
+         info.kind == CodeKind::kContinuation;
+}
+
+bool HotspotJavaFrames::IsReturnAddress(uint64_t pc) const noexcept {
+  if (!heaps_.Contains(pc)) return false;
+  // The interpreter's return addresses are entries that it pushes itself.
+  if (pc == heaps_.call_stub_return() || heaps_.IsInterpreter(pc)) return true;
+  if (!heaps_.IsCommitted(pc - kCallBytes, kCallBytes)) return false;
+  return FollowsCall(pc);
+}
+
+}  // namespace spanprof::jvm

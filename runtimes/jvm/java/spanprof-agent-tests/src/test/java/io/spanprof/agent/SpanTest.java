@@ -1,0 +1,45 @@
+package io.spanprof.agent;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.File;
+import java.util.List;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** The span of a sample is the one that the code in its stack ran under. */
+class SpanTest {
+  private static final long SAMPLES = Long.getLong("span.samples", 10_000);
+  private static final List<String> KEEP_METHODS =
+      List.of("-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline," + Spans.class.getName() + "::under*",
+          "-XX:CompileCommand=dontinline," + Spans.class.getName() + "::bare");
+
+  @ParameterizedTest
+  @CsvSource({
+    "threads, profiler", "threads, otel", "pool, profiler", "pool, otel", "virtual, profiler", "virtual, otel"
+  })
+  void samplesCarryTheirSpan(String kind, String storage) throws Exception {
+    boolean virtual = kind.equals("virtual");
+    assumeTrue(!virtual || Runtime.version().feature() >= 21, "this JDK has no virtual threads");
+    RecordedSpans all = new RecordedSpans();
+    for (int seconds = 4; all.right < SAMPLES && seconds < 300; seconds *= 2) {
+      File file = AgentProcess.temporaryFile(".jfr");
+      String options = "start,cpu=200us,wall=1ms,threads=4,ctxstorage=" + storage + ",jfr,file=" + file
+          + (virtual ? ",vthreads=on" : "");
+      AgentProcess process = AgentProcess.start(options, KEEP_METHODS, SpanWorkload.class, kind,
+          Integer.toString(seconds));
+      process.awaitSuccess();
+      assertEquals("", process.output());
+      all = RecordedSpans.read(file);
+      file.delete();
+      System.out.println(kind + " " + storage + ": " + all);
+      assertEquals("{}", all.wrong.toString(), all.toString());
+    }
+    assertTrue(all.right >= SAMPLES, all.toString());
+    assertTrue(all.bare > 0, all.toString());
+    assertEquals(0, all.without, all.toString());
+    assertTrue(virtual || all.switching == 0, all.toString());
+  }
+}
