@@ -2,7 +2,7 @@
 # The parts of ./dev test, in the order in which they run. Sourced by ./dev.
 
 # shellcheck disable=SC2034 # Used by ./dev.
-DEFAULT_PARTS=(unit release asan tsan clang models fuzz arm64 musl macos format shell tidy exports)
+DEFAULT_PARTS=(unit jvm release asan tsan clang models fuzz arm64 musl macos format shell tidy exports)
 # Not in every run: what takes too long, which ./dev soak has, and what another part has too.
 OTHER_PARTS=(slow hostile ubsan)
 TEST_PARTS=("${DEFAULT_PARTS[@]}" "${OTHER_PARTS[@]}")
@@ -10,6 +10,7 @@ TEST_PARTS=("${DEFAULT_PARTS[@]}" "${OTHER_PARTS[@]}")
 describe_part() {
   case $1 in
     unit) echo "every test, with assertions and signal-safety checks" ;;
+    jvm) echo "the Java library and the agent, in JVMs of $OLDER_JDK and $NEWER_JDK" ;;
     slow) echo "the tests that take minutes or large downloads" ;;
     hostile) echo "a hostile neighbour of the profiler, for ${SPANPROF_HOSTILE_SECONDS:-40} seconds" ;;
     release) echo "the context core's tests, as users run it" ;;
@@ -33,6 +34,7 @@ sets_of_part() {
   case $1 in
     unit | slow | hostile | asan | tsan | ubsan) echo build test ;;
     release | exports) echo build test bench ;;
+    jvm) echo build jdk maven ;;
     clang) echo build test clang ;;
     models) echo models ;;
     fuzz) echo build fuzz ;;
