@@ -80,3 +80,16 @@ record_java_report() {
     END { print "passed " tests - others }
   ' "$2")
 }
+
+# Sets SPANPROF_JDKS for bench/jvm/run.
+build_java_benchmarks() {
+  local version jdk
+  ensure_newer_jdk || echo "JDK $NEWER_JDK is left out: $INSTALL_PROBLEM"
+  quietly java_benchmarks maven package --projects spanprof,spanprof-benchmarks -DskipITs
+  SPANPROF_JDKS=
+  for version in "$OLDER_JDK" "$NEWER_JDK"; do
+    jdk=$(find_jdk "$version")
+    if [[ -n $jdk ]]; then SPANPROF_JDKS+="$version=$jdk "; fi
+  done
+  export SPANPROF_JDKS
+}

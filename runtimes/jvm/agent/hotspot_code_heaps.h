@@ -27,10 +27,16 @@ class HotspotCodeHeaps {
   [[nodiscard]] bool IsCommitted(uint64_t address, uint64_t size) const noexcept;
 
   [[nodiscard]] uint64_t call_stub_return() const noexcept { return call_stub_return_; }
-  // What the first frame of a mounted continuation returns to; 0: none, or none was run yet.
+  // A pc in the code by which a carrier enters a virtual thread; 0: there is none.
   [[nodiscard]] uint64_t continuation_return() const noexcept {
     return layout_->continuation_return == 0 ? 0
                                              : LoadPlain<uint64_t>(layout_->continuation_return);
+  }
+  // Whether a virtual thread's first frame returns to `pc`, a return address.
+  [[nodiscard]] bool IsContinuationEntry(uint64_t pc) const noexcept {
+    const uint64_t known = continuation_return();
+    constexpr uint64_t kNear = 1024;  // it has two such places, one for frames that were thawed
+    return known != 0 && pc - known + kNear < 2 * kNear && FindBlob(pc) == FindBlob(known);
   }
 
  private:

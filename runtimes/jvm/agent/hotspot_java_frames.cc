@@ -75,7 +75,7 @@ HotspotJavaFrames::Step HotspotJavaFrames::Next(FrameList& frames) noexcept {
   code_.Look(memory_, pc_, interrupted_, info);
   switch (info.kind) {
     case CodeKind::kCompiled: {
-      const bool first_of_continuation = pc_ == heaps_.continuation_return();
+      const bool first_of_continuation = !interrupted_ && heaps_.IsContinuationEntry(pc_);
       AddAll(info, frames);
       if (info.frames_cut) return Fail(JavaWalkFailure::kInlinedTooDeep);
       return first_of_continuation ? Step::kContinuation : NextCompiled(info);

@@ -9,34 +9,13 @@
 #include "agent/hotspot_code.h"
 #include "agent/hotspot_code_heaps.h"
 #include "agent/hotspot_failures.h"
+#include "agent/hotspot_frame_list.h"
 #include "agent/hotspot_memory.h"
 #include "agent/hotspot_methods.h"
 #include "sampling/code_map.h"
 #include "sampling/native_stack_memory.h"
 
 namespace spanprof::jvm {
-
-// Where walked frames go.
-class FrameList {
- public:
-  FrameList(uint64_t* words, unsigned capacity) noexcept : words_(words), capacity_(capacity) {}
-  void Add(uint64_t word) noexcept {
-    if (count_ == capacity_) {
-      full_ = true;
-      return;
-    }
-    words_[count_++] = word;
-  }
-  [[nodiscard]] unsigned count() const { return count_; }
-  // Whether there was one too many.
-  [[nodiscard]] bool full() const { return full_; }
-
- private:
-  uint64_t* const words_;
-  const unsigned capacity_;
-  unsigned count_ = 0;
-  bool full_ = false;
-};
 
 class HotspotJavaFrames {
  public:

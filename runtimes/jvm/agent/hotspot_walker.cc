@@ -22,12 +22,14 @@ using sampling::WalkFailure;
 class MixedWalk {
  public:
   MixedWalk(const HotspotLayout& layout, const HotspotCodeHeaps& heaps, HotspotMethods& methods,
-            HotspotCode& code, sampling::CodeMap::Reader& reader,
+            HotspotCode& code, const HotspotFrozenFrames& frozen, sampling::CodeMap::Reader& reader,
             sampling::NativeStackMemory& stack, const JavaThreadTable& threads,
             const ucontext_t& at, FrameList& frames) noexcept
       : layout_(layout),
         heaps_(heaps),
+        methods_(methods),
         code_(code),
+        frozen_(frozen),
         stack_(stack),
         threads_(threads),
         frames_(frames),
@@ -146,19 +148,35 @@ class MixedWalk {
   // The rest of a virtual thread's stack is in the heap. Its first frame, which is on the carrier's
   // stack, is known all the same.
   void EndFrozen() noexcept {
-    CodeInfo info;
     HotspotMemory memory;
-    frames_.Add(MarkerFrameWord(FrameMarker::kFrozenFrames));
+    const bool whole = AddFrozen(memory);
+    if (!whole) frames_.Add(MarkerFrameWord(FrameMarker::kFrozenFrames));
     if (const uint64_t first = heaps_.continuation_return(); first != 0) {
+      CodeInfo info;
       code_.Look(memory, first, false, info);
       for (unsigned i = 0; i < info.frame_count; ++i) frames_.Add(info.frames[i]);
     }
+    if (whole) return End(0);
     End(JavaWalkFailure::kFrozenFrames);
+  }
+
+  bool AddFrozen(HotspotMemory& memory) noexcept {
+    if (!frozen_.available()) return false;
+    // While the VM copies frames from or to the heap, they may be in both places or in none.
+    unsigned first = 0;
+    while (first < frames_.count() && !sampling::IsRuntimeFrame(frames_.word(first))) ++first;
+    if (first == frames_.count()) return false;
+    if (MethodOf(frames_.word(first)) == frozen_.freezing_method()) return false;
+    JavaThreadEntry thread;
+    return threads_.Find(static_cast<uint32_t>(syscall(SYS_gettid)), thread) &&
+           frozen_.Add(memory, thread.vm_thread, heaps_, methods_, code_, frames_);
   }
 
   const HotspotLayout& layout_;
   const HotspotCodeHeaps& heaps_;
+  HotspotMethods& methods_;
   HotspotCode& code_;
+  const HotspotFrozenFrames& frozen_;
   sampling::NativeStackMemory& stack_;
   const JavaThreadTable& threads_;
   FrameList& frames_;
@@ -202,12 +220,18 @@ Result<std::unique_ptr<HotspotWalker>> HotspotWalker::Create(const sampling::Cod
   return walker;
 }
 
+Result<void> HotspotWalker::ReadFrozenFrames(JNIEnv* jni) {
+  const Result<HotspotTables> tables = HotspotTables::OfThisProcess();
+  if (!tables) return tl::make_unexpected(tables.error());
+  return frozen_.Open(jni, *tables);
+}
+
 WalkedStack HotspotWalker::Walk(const ucontext_t& at, uint64_t stack_high, uint64_t* pcs,
                                 unsigned max_depth) const noexcept {
   sampling::CodeMap::Reader reader(code_map_);
   sampling::NativeStackMemory stack(sampling::StackPointerOf(at), stack_high);
   FrameList frames(pcs, max_depth);
-  MixedWalk walk(layout_, heaps_, methods_, code_, reader, stack, threads_, at, frames);
+  MixedWalk walk(layout_, heaps_, methods_, code_, frozen_, reader, stack, threads_, at, frames);
   walk.Run();
   return walk.result();
 }

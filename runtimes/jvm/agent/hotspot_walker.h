@@ -16,6 +16,7 @@
 #include "agent/hotspot_code.h"
 #include "agent/hotspot_code_heaps.h"
 #include "agent/hotspot_failures.h"
+#include "agent/hotspot_frozen_frames.h"
 #include "agent/hotspot_methods.h"
 #include "agent/hotspot_structs.h"
 #include "agent/java_thread_table.h"
@@ -33,6 +34,10 @@ class HotspotWalker final : public sampling::StackWalker {
   static Result<std::unique_ptr<HotspotWalker>> Create(const sampling::CodeMap& code_map,
                                                        const JavaThreadTable& threads,
                                                        uint64_t known_method);
+
+  // Not in a signal handler, and before the first: reads the frames of virtual threads that are in
+  // the heap too. Where it fails, saying why, those are a marker, and the stack is not complete.
+  Result<void> ReadFrozenFrames(JNIEnv* jni);
 
   [[nodiscard]] sampling::WalkedStack Walk(const ucontext_t& at, uint64_t stack_high, uint64_t* pcs,
                                            unsigned max_depth) const noexcept override;
@@ -52,6 +57,7 @@ class HotspotWalker final : public sampling::StackWalker {
   const JavaThreadTable& threads_;
   const HotspotLayout layout_;
   HotspotCodeHeaps heaps_;
+  HotspotFrozenFrames frozen_;
   // Tables of what was found, which handlers fill.
   mutable HotspotMethods methods_{layout_};
   mutable HotspotCode code_{layout_, heaps_, methods_};

@@ -33,6 +33,20 @@ ThreadContext* OwnObject() {
   return context;
 }
 
+// A whole context that differs from the present one in its ids only: the usual end of a scope.
+bool TrySetKeepingTags(const jlong* tag_pairs, uint64_t trace_high, uint64_t trace_low,
+                       uint64_t span, uint64_t root) {
+  ThreadContext& context = *spanprof_thread_v1;
+  uint64_t changed = 0;
+  for (unsigned i = 0; i < SPANPROF_TAG_COUNT / 2; ++i) {
+    changed |= context.record.tag_pairs[i].load(std::memory_order_relaxed) ^ Id(tag_pairs[i]);
+  }
+  if (changed != 0) return false;
+  return (trace_high | trace_low) == 0
+             ? spanprof::internal::TrySet(context, span, root)
+             : spanprof::internal::TrySetTrace(context, trace_high, trace_low, span, root);
+}
+
 jobject DirectBuffer(JNIEnv* env, void* memory, size_t bytes, jlongArray address) {
   const auto value = static_cast<jlong>(reinterpret_cast<uintptr_t>(memory));
   env->SetLongArrayRegion(address, 0, 1, &value);
@@ -115,6 +129,8 @@ JNIEXPORT jboolean JNICALL Java_io_spanprof_Native_setTrace(JNIEnv*, jclass, jlo
 }
 
 JNIEXPORT void JNICALL Java_io_spanprof_Native_clear(JNIEnv*, jclass) {
+  constexpr jlong kNoTags[SPANPROF_TAG_COUNT / 2] = {};
+  if (TrySetKeepingTags(kNoTags, 0, 0, 0, 0)) return;
   // A thread that never had a context need not be attached to have none.
   if (OwnObject() != nullptr) spanprof_context_clear();
 }
@@ -125,10 +141,23 @@ JNIEXPORT jint JNICALL Java_io_spanprof_Native_setTagId(JNIEnv*, jclass, jint po
   return spanprof_context_set_tag_id(static_cast<unsigned>(position), static_cast<uint32_t>(id));
 }
 
+JNIEXPORT jint JNICALL Java_io_spanprof_Native_setKnownTagId(JNIEnv*, jclass, jint position,
+                                                             jint id) {
+  const auto slot = static_cast<unsigned>(position);
+  const auto known_id = static_cast<uint32_t>(id);
+  if (spanprof::internal::TrySetTag(*spanprof_thread_v1, slot, known_id)) return 0;
+  OwnObject();
+  return spanprof_context_set_tag_id(slot, known_id);
+}
+
 JNIEXPORT jint JNICALL Java_io_spanprof_Native_replace(JNIEnv*, jclass, jlong trace_high,
                                                        jlong trace_low, jlong span, jlong root,
                                                        jint flags, jlong tags01, jlong tags23,
                                                        jlong tags45, jlong tags67, jlong tags89) {
+  const jlong pairs[SPANPROF_TAG_COUNT / 2] = {tags01, tags23, tags45, tags67, tags89};
+  if (flags == 0 && TrySetKeepingTags(pairs, Id(trace_high), Id(trace_low), Id(span), Id(root))) {
+    return 0;
+  }
   OwnObject();
   spanprof_context context = {sizeof(spanprof_context),
                               static_cast<uint32_t>(flags),
@@ -137,7 +166,6 @@ JNIEXPORT jint JNICALL Java_io_spanprof_Native_replace(JNIEnv*, jclass, jlong tr
                               Id(span),
                               Id(root),
                               {}};
-  const jlong pairs[SPANPROF_TAG_COUNT / 2] = {tags01, tags23, tags45, tags67, tags89};
   for (unsigned i = 0; i < SPANPROF_TAG_COUNT / 2; ++i) {
     context.tags[2 * i] = static_cast<uint32_t>(Id(pairs[i]));
     context.tags[2 * i + 1] = static_cast<uint32_t>(Id(pairs[i]) >> 32);

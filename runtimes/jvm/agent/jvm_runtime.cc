@@ -51,6 +51,7 @@ Result<void> JvmRuntime::ChooseWalker(JavaWalker wanted, const sampling::CodeMap
       auto walker = HotspotWalker::Create(native_code, threads_.table(), AnyMethod(thread.jni()));
       if (!walker) return tl::make_unexpected(walker.error());
       hotspot_walker_ = *std::move(walker);
+      thread_state_.emplace(hotspot_walker_->layout(), threads_.table());
     }
     walker_ = hotspot_walker_.get();
     return {};

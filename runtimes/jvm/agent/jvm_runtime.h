@@ -10,6 +10,7 @@
 
 #include "agent/asgct_walker.h"
 #include "agent/attached_thread.h"
+#include "agent/hotspot_thread_state.h"
 #include "agent/hotspot_walker.h"
 #include "agent/java_events.h"
 #include "agent/java_methods.h"
@@ -23,6 +24,9 @@ class JvmRuntime final : public sampling::Runtime {
   JvmRuntime(JavaVM* vm, jvmtiEnv* jvmti) : vm_(vm), jvmti_(jvmti) {}
 
   const sampling::StackWalker& walker() const override { return *walker_; }
+  profile::ThreadState CurrentThreadState() const override {
+    return thread_state_ ? thread_state_->OfThisThread() : profile::ThreadState::kUnknown;
+  }
   Result<void> Prepare(const Options& options, const sampling::CodeMap& native_code) override;
   Result<void> StartEvents(const Options& options, sampling::RuntimeEvents& events) override;
   void StopEvents() override;
@@ -50,6 +54,7 @@ class JvmRuntime final : public sampling::Runtime {
   JavaEvents events_{methods_};
   std::unique_ptr<HotspotWalker> hotspot_walker_;
   std::unique_ptr<AsgctWalker> asgct_walker_;
+  std::optional<HotspotThreadState> thread_state_;
   const sampling::StackWalker* walker_ = nullptr;
   std::optional<AttachedThread> sampler_thread_;
   std::vector<ResourceAttribute> resource_;

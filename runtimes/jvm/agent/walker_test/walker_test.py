@@ -74,6 +74,12 @@ def check(numbers, options):
         checked, wrong = numbers["hotspot.tree_checked"], numbers["hotspot.tree_wrong"]
         need(checked * 2 >= walks, f"only {checked} of {walks} stacks were in the tree")
         need(wrong == 0, f"{wrong} of {checked} stacks have a method under the wrong caller")
+    if options.program == "VirtualThreads":
+        checked, wrong = numbers["hotspot.virtual_checked"], numbers["hotspot.virtual_wrong"]
+        need(checked * 4 >= walks, f"only {checked} of {walks} stacks are of virtual threads")
+        need(wrong == 0, f"{wrong} of {checked} virtual threads have other frames than they should")
+        if "-XX:+UseZGC" not in options.java_option:
+            need(frozen * 100 <= walks * 40, f"the frozen frames of {frozen} of {walks} are missing")
     if options.both:
         need(numbers.get("asgct.walks", 0) == walks, "the walkers did not walk the same stacks")
         need(numbers.get("hotspot.complete", 0) + frozen + walks // 100 >=

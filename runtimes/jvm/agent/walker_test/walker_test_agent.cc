@@ -196,6 +196,9 @@ void JNICALL OnVmInit(jvmtiEnv* jvmti, JNIEnv* jni, jthread thread) {
   (void)agent->code_map.Refresh();
   if (auto walker = HotspotWalker::Create(agent->code_map, agent->threads, known); walker) {
     agent->hotspot = std::move(*walker);
+    if (const auto frozen = agent->hotspot->ReadFrozenFrames(jni); !frozen) {
+      agent->report.NoteFrozenProblem(TextOf(frozen.error()));
+    }
   } else {
     agent->hotspot_problem = TextOf(walker.error());
   }

@@ -136,6 +136,42 @@ void PrintStack(FILE* file, const char* title, const WalkerTestStack& stack, Met
   fprintf(file, "\n");
 }
 
+// The rule of VirtualThreads.java: "level" is called by itself or by the thread's lambda, and that
+// by the frames that every virtual thread begins with, in the heap or not.
+bool CheckVirtual(const std::vector<uint64_t>& words, bool complete, MethodNames& names,
+                  TreeCheck& check) {
+  static const std::vector<std::string> kFirst = {
+      "VirtualThreads.lambda$main$0",
+      "VirtualThreads$$Lambda",
+      "java/lang/Thread.runWith",
+      "java/lang/VirtualThread.run",
+      "java/lang/VirtualThread$VThreadContinuation$1.run",
+      "jdk/internal/vm/Continuation.enter0",
+      "jdk/internal/vm/Continuation.enter",
+      "jdk/internal/vm/Continuation.enterSpecial"};
+  bool in_thread = false;
+  bool right = true;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& name = names.NameOf(words[i]);
+    if (name == "VirtualThreads.level" && i + 1 < words.size()) {
+      const std::string& caller = names.NameOf(words[i + 1]);
+      const bool frozen = MarkerOf(words[i + 1]) == FrameMarker::kFrozenFrames;
+      right = right && (caller == name || caller == kFirst[0] || (frozen && !complete));
+    }
+    if (name != kFirst[0]) continue;
+    in_thread = true;
+    if (!complete) continue;
+    for (size_t j = 0; j < kFirst.size(); ++j) {
+      right = right && i + j < words.size() &&
+              names.NameOf(words[i + j]).compare(0, kFirst[j].size(), kFirst[j]) == 0;
+    }
+    right = right && i + kFirst.size() == words.size();
+  }
+  check.checked += in_thread;
+  check.wrong += !right;
+  return !right;
+}
+
 struct Totals {
   uint64_t walks = 0;
   uint64_t complete = 0;
@@ -143,6 +179,7 @@ struct Totals {
   uint64_t without_id = 0;
   uint64_t no_method = 0;  // stacks with a word that is no jmethodID
   TreeCheck tree;
+  TreeCheck virtual_threads;
   std::map<std::string, uint64_t> failures;
   std::map<std::string, uint64_t> roots;  // the outermost Java frame of complete stacks
   std::vector<uint64_t> nanoseconds;
@@ -168,6 +205,10 @@ void Add(Totals& totals, const WalkerTestStack& stack, const std::vector<uint64_
   if (CheckTree(words, names, totals.tree) && totals.tree.wrong <= kExamples) {
     PrintStack(file, "wrong", stack, names);
   }
+  if (CheckVirtual(words, stack.result.complete, names, totals.virtual_threads) &&
+      totals.virtual_threads.wrong <= kExamples) {
+    PrintStack(file, "wrong virtual", stack, names);
+  }
   totals.nanoseconds.push_back(stack.nanoseconds);
   unsigned bucket = 1;
   while (bucket < stack.result.depth) bucket *= 2;
@@ -186,6 +227,8 @@ void Print(const char* walker, Totals& totals, FILE* file) {
   line("no_method", totals.no_method);
   line("tree_checked", totals.tree.checked);
   line("tree_wrong", totals.tree.wrong);
+  line("virtual_checked", totals.virtual_threads.checked);
+  line("virtual_wrong", totals.virtual_threads.wrong);
   for (const auto& [name, count] : totals.failures) line("failure." + name, count);
   std::vector<std::pair<uint64_t, std::string>> roots;
   for (const auto& [name, count] : totals.roots) roots.emplace_back(count, name);
@@ -273,6 +316,7 @@ void WalkerTestReport::Write(jvmtiEnv* jvmti, FILE* file) {
       PrintStack(file, "differs   asgct", sample.asgct, names);
     }
   }
+  if (!frozen_problem_.empty()) fprintf(file, "# %s\n", frozen_problem_.c_str());
   fprintf(file, "threads_without_clock %llu\n", static_cast<unsigned long long>(no_clock_.load()));
   fprintf(file, "both.complete %llu\n", static_cast<unsigned long long>(both));
   fprintf(file, "both.same %llu\n", static_cast<unsigned long long>(same));

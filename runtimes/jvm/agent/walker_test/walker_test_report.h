@@ -61,6 +61,8 @@ class WalkerTestReport {
   // A thread that could not be sampled.
   void NoteNoClock() { no_clock_.fetch_add(1); }
 
+  void NoteFrozenProblem(const std::string& text) { frozen_problem_ = text; }
+
   // Writes lines "name value". Names of methods are asked for here, so the JVM has to be alive.
   void Write(jvmtiEnv* jvmti, FILE* file);
 
@@ -70,6 +72,7 @@ class WalkerTestReport {
 
   std::atomic<uint64_t> next_{0};
   std::atomic<uint64_t> no_clock_{0};
+  std::string frozen_problem_;
   std::mutex mutex_;
   std::unordered_set<uint64_t> methods_;
   std::map<uint64_t, std::pair<std::string, uint64_t>> stubs_;  // name and size by address

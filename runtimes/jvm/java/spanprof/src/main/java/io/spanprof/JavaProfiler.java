@@ -86,17 +86,25 @@ public final class JavaProfiler {
 
   /** {@link ThreadContext#put} on the calling thread's context. */
   public void setContext(long spanId, long rootSpanId) {
-    ThreadContext.current().put(spanId, rootSpanId);
+    if (WritePath.IS_JAVA) {
+      ThreadContext.current().put(spanId, rootSpanId);
+    } else if (NativeLibrary.AVAILABLE) {
+      Native.set(spanId, rootSpanId);
+    }
   }
 
   /** {@link ThreadContext#putOtel} on the calling thread's context. */
   public void setContext(long traceHigh, long traceLow, long spanId, long rootSpanId) {
-    ThreadContext.current().putOtel(traceHigh, traceLow, spanId, rootSpanId);
+    if (WritePath.IS_JAVA) {
+      ThreadContext.current().putOtel(traceHigh, traceLow, spanId, rootSpanId);
+    } else if (NativeLibrary.AVAILABLE) {
+      Native.setTrace(traceHigh, traceLow, spanId, rootSpanId);
+    }
   }
 
   /** No ids, no tags. */
   public void clearContext() {
-    ThreadContext.current().clear();
+    ThreadContext.forOneWrite().clear();
   }
 
   /** The number that stands for a tag's value, for {@link ThreadContext#putCustom}; 0: no room. */

@@ -43,6 +43,9 @@ final class Native {
   /** 0, or a negative errno value, as all of the following that return int. */
   static native int setTagId(int position, int id);
 
+  /** The same for a position and an id that are known to exist. */
+  static native int setKnownTagId(int position, int id);
+
   static native int replace(
       long traceHigh,
       long traceLow,

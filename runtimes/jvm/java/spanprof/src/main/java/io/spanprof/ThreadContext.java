@@ -17,8 +17,9 @@ import java.nio.ByteBuffer;
  * <p>Use it on its own thread. A call on another thread is harmless: it acts on that thread's own
  * context, through the library, which costs a native call.
  *
- * <p>A platform thread writes its record itself. A virtual thread never holds memory of the thread
- * that carries it: each call is a native one.
+ * <p>A virtual thread never holds memory of the thread that carries it: each call is a native one.
+ * A platform thread reads its own record, and also writes it where that is faster than a native call;
+ * see {@link WritePath}.
  *
  * <p>Before the library is initialised (by {@link JavaProfiler#execute}, by the agent's options, or
  * from outside), and where it is not available, every call does nothing.
@@ -57,6 +58,11 @@ public final class ThreadContext {
     return CURRENT.get();
   }
 
+  /** The calling thread's for one write: spares the look-up where it would not be used. */
+  static ThreadContext forOneWrite() {
+    return WritePath.IS_JAVA ? current() : OF_NO_THREAD;
+  }
+
   /** Whether contexts are published for readers outside the process (ctxstorage=otel). */
   public static boolean isOtelMode() {
     return NativeLibrary.AVAILABLE && Native.isOtelMode();
@@ -69,7 +75,7 @@ public final class ThreadContext {
    * @return the record's checksum, or 0 if nothing was kept
    */
   public long put(long spanId, long rootSpanId) {
-    if (Thread.currentThread() == owner) {
+    if (WritePath.IS_JAVA && Thread.currentThread() == owner) {
       long checksum = writer.trySet(spanId, rootSpanId);
       if (checksum != 0) return checksum;
     }
@@ -78,7 +84,7 @@ public final class ThreadContext {
 
   /** The same with the 128-bit trace id. */
   public long putOtel(long traceHigh, long traceLow, long spanId, long rootSpanId) {
-    if (Thread.currentThread() == owner) {
+    if (WritePath.IS_JAVA && Thread.currentThread() == owner) {
       long checksum =
           (traceHigh | traceLow) != 0
               ? writer.trySetTrace(traceHigh, traceLow, spanId, rootSpanId)
@@ -114,10 +120,9 @@ public final class ThreadContext {
    * @return as {@link #setTag(int, String)}
    */
   public boolean putCustom(int offset, int value) {
-    if (Thread.currentThread() == owner
-        && TagIds.areKnown(offset, value)
-        && writer.trySetTag(offset, value)) {
-      return true;
+    if (TagIds.areKnown(offset, value)) {
+      if (!WritePath.IS_JAVA) return Native.setKnownTagId(offset, value) >= 0;
+      if (Thread.currentThread() == owner && writer.trySetTag(offset, value)) return true;
     }
     return putCustomByLibrary(offset, value);
   }
@@ -168,7 +173,7 @@ public final class ThreadContext {
   }
 
   void replace(ContextSnapshot next) {
-    if (Thread.currentThread() == owner && writer.tryReplace(next)) return;
+    if (WritePath.IS_JAVA && Thread.currentThread() == owner && writer.tryReplace(next)) return;
     replaceByLibrary(next);
   }
 
@@ -185,21 +190,23 @@ public final class ThreadContext {
             ? Native.setTrace(traceHigh, traceLow, spanId, rootSpanId)
             : Native.set(spanId, rootSpanId);
     if (!isKept) return 0;
-    followObject();
+    if (WritePath.IS_JAVA) followObject();
     return RecordWriter.checksum(spanId, rootSpanId);
   }
 
   private boolean putCustomByLibrary(int position, int id) {
     if (!NativeLibrary.AVAILABLE || Native.setTagId(position, id) < 0) return false;
     TagIds.remember(position, id);
-    followObject();
+    if (WritePath.IS_JAVA) followObject();
     return true;
   }
 
   private ContextSnapshot captureByLibrary() {
     if (!NativeLibrary.AVAILABLE) return ContextSnapshot.EMPTY;
     long[] words = new long[Native.CONTEXT_WORDS];
-    return Native.get(words) < 0 ? ContextSnapshot.EMPTY : ContextSnapshot.of(words);
+    if (Native.get(words) < 0) return ContextSnapshot.EMPTY;
+    followObject();
+    return ContextSnapshot.of(words);
   }
 
   private void replaceByLibrary(ContextSnapshot next) {
@@ -220,7 +227,7 @@ public final class ThreadContext {
             next.tags45,
             next.tags67,
             next.tags89);
-    if (result >= 0) followObject();
+    if (WritePath.IS_JAVA && result >= 0) followObject();
   }
 
   /** Behind a call of the library: the thread has an object, or publishes in another slot now. */

