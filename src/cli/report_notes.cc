@@ -41,6 +41,9 @@ constexpr Sentence kSentences[] = {
     {"symbolise.no_file", "binaries were not found, so their functions have no names"},
     {"symbolise.build_id_mismatch",
      "binaries are not those that were recorded (another build id), and were not used"},
+    {"jvm.attached_late",
+     "JVM ran before the agent came: lines of methods that it had compiled are less exact"},
+    {"jvm.methods_unloaded", "methods have no name: their class was unloaded first"},
     {"merge.resource_conflict", "attributes differ between the files; the first file's are shown"},
 };
 

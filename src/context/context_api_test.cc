@@ -134,6 +134,16 @@ TEST_P(BothModes, TagsStayWhenTheSpanChanges) {
   EXPECT_EQ(Get().span_id, 10u);
 }
 
+TEST_P(BothModes, AKnownTagIsSetInlineOrLeftToTheLibrary) {
+  spanprof_context_set_trace(1, 2, 3, 4);
+  const uint32_t acme = spanprof_intern("acme", 4);
+  const bool is_set = spanprof::internal::TrySetTag(*spanprof_thread_v1, 1, acme);
+  EXPECT_EQ(is_set, spanprof_is_otel_mode() == 0);
+  EXPECT_EQ(Get().tags[1], is_set ? acme : 0u);
+  EXPECT_EQ(Get().span_id, 3u);
+  EXPECT_EQ(Get().trace_id_high, 1u);
+}
+
 TEST_P(BothModes, TagsThatDoNotExistAreRefusedAndCounted) {
   EXPECT_EQ(spanprof_context_set_tag(2, "x", 1), -EINVAL);
   EXPECT_EQ(spanprof_context_set_tag(1000, "x", 1), -EINVAL);

@@ -37,8 +37,8 @@ uintptr_t ThreadDescriptor() {
 }
 
 // Whether the write that holds the object can never go on: a signal handler that interrupted it
-// left by longjmp, or a runtime says so. Called by a thread that found its own object busy, so either we are inside a
-// handler that runs on top of the writer, or the writer's frame is gone.
+// left by longjmp, or a runtime says so. Called by a thread that found its own object busy, so
+// either we are inside a handler that runs on top of the writer, or the writer's frame is gone.
 bool WriteWasAbandoned(const ThreadContext& context, uintptr_t stack_pointer) {
   const uintptr_t writer = context.mark.load(std::memory_order_relaxed);
   if (writer == internal::kAbandonedMark) return true;

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include "sampling/native_frames.h"
 #include "sampling/native_registers.h"
 #include "sampling/native_self_sampler.h"
 #include "sampling/native_workloads.h"
@@ -210,6 +211,30 @@ TEST_F(NativeWalkerTest, WithoutAMapThereIsTheInnermostFrameAtLeast) {
   EXPECT_GE(stack.depth, 1u);
   EXPECT_FALSE(stack.complete);
   EXPECT_GT(empty.statistics().unknown_pcs, 0u);
+}
+
+// As a walker does that has frames of its own between native ones.
+TEST_F(NativeWalkerTest, GoesOnFromAFrameThatWasFoundByOtherMeans) {
+  ucontext_t at;
+  ASSERT_EQ(getcontext(&at), 0);
+  CodeMap::Reader reader(map_);
+  NativeStackMemory memory(StackPointerOf(at), 0);
+  NativeFrames whole(reader, memory, at);
+  ASSERT_EQ(whole.Next(), NativeFrames::Step::kCaller);
+  ASSERT_EQ(whole.Next(), NativeFrames::Step::kCaller);
+  NativeFrames rest(reader, memory, at);
+  rest.GoOnFrom(whole.pc(), whole.stack_pointer(), whole.frame_pointer());
+  unsigned depth = 0;
+  for (NativeFrames::Step step = NativeFrames::Step::kCaller; step == NativeFrames::Step::kCaller;
+       ++depth) {
+    EXPECT_EQ(rest.pc(), whole.pc());
+    EXPECT_EQ(rest.stack_pointer(), whole.stack_pointer());
+    EXPECT_FALSE(rest.interrupted());
+    step = whole.Next();
+    ASSERT_EQ(rest.Next(), step);
+    EXPECT_NE(step, NativeFrames::Step::kFailed);
+  }
+  EXPECT_GE(depth, 3u);
 }
 
 }  // namespace

@@ -106,6 +106,7 @@ Sampler& Sampler::Instance() {
 }
 
 Result<void> Sampler::UseRuntime(Runtime& runtime) {
+  if (runtime_ != nullptr) return Fail(EEXIST, "the process's runtime has an agent already");
   if (running()) return Fail(EBUSY, "sampling is on already", "stop it first");
   runtime_ = &runtime;
   return {};

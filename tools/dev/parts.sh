@@ -26,7 +26,7 @@ describe_part() {
     format) echo "clang-format" ;;
     shell) echo "shellcheck" ;;
     tidy) echo "clang-tidy" ;;
-    exports) echo "what libspanprof.so exports and needs; no registry's host in any file" ;;
+    exports) echo "what our libraries export and need; no registry's host in any file" ;;
   esac
 }
 
@@ -241,5 +241,11 @@ part_exports() {
   build_release
   record_command exports tools/check_exports build/release/lib/libspanprof.so \
     src/context/exports.txt
+  if [[ -f build/release/lib/libspanprof-jvm.so ]]; then
+    record_command exports_jvm tools/check_exports build/release/lib/libspanprof-jvm.so \
+      runtimes/jvm/agent/exports.txt
+  else
+    record skipped 1 "libspanprof-jvm.so: it was not built, there is no JDK"
+  fi
   record_command hosts tools/check_hosts
 }

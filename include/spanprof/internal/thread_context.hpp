@@ -53,8 +53,8 @@ struct alignas(64) ThreadContext {
   std::atomic<Slot*> slot{nullptr};    // the table's, or own_slot; null with ctxstorage=profiler
   std::atomic<uint64_t> slot_word{0};  // the slot's word when idle; spares a load of a shared line
   // Who came last: a write leaves its stack pointer, which tells whether it was left by longjmp; a
-  // reader on the thread leaves an odd number of its own, and finds out whether a handler wrote. See
-  // IsManagedMark for writers that have no stack pointer.
+  // reader on the thread leaves an odd number of its own, and finds out whether a handler wrote.
+  // See IsManagedMark for writers that have no stack pointer.
   std::atomic<uintptr_t> mark{0};
   std::atomic<uint32_t> otel_attributes_size{0};
   std::atomic<uint32_t> tid{0};  // 0: belongs to no thread
@@ -386,6 +386,18 @@ SPANPROF_ALWAYS_INLINE bool TrySetTrace(ThreadContext& context, uint64_t trace_i
   MakeOtelRecordValid(context, 0, span_id, root_span_id);
   MarkReady(context, span_id, root_span_id);
   CloseSlot(slot, idle_word);
+  return true;
+}
+
+// A tag by number, for callers that know that the position and the id exist. With ctxstorage=otel
+// it is for the library, which spells the value out for readers outside.
+SPANPROF_ALWAYS_INLINE bool TrySetTag(ThreadContext& context, unsigned slot, uint32_t id) {
+  const uint32_t attention = context.attention.load(std::memory_order_relaxed);
+  if (IsForTheLibrary(context) || (attention & kAttentionOutside) != 0) return false;
+  MarkBusy(context);
+  StoreTag(context.record, slot, id);
+  MarkReady(context, context.record.span_id.load(std::memory_order_relaxed),
+            context.record.root_span_id.load(std::memory_order_relaxed));
   return true;
 }
 

@@ -39,11 +39,11 @@ struct AgentCallbacks {
                                    jlong bytes) {
     Agent::Instance().runtime_->events().OnAllocation(jvmti, type, bytes);
   }
-  static void JNICALL OnMonitorWait(jvmtiEnv*, JNIEnv*, jthread, jobject) {
-    Agent::Instance().runtime_->events().OnMonitorWait();
+  static void JNICALL OnMonitorWait(jvmtiEnv*, JNIEnv* jni, jthread thread, jobject) {
+    Agent::Instance().runtime_->events().OnMonitorWait(jni, thread);
   }
-  static void JNICALL OnMonitorEntered(jvmtiEnv* jvmti, JNIEnv*, jthread, jobject) {
-    Agent::Instance().runtime_->events().OnMonitorEntered(jvmti);
+  static void JNICALL OnMonitorEntered(jvmtiEnv* jvmti, JNIEnv* jni, jthread thread, jobject) {
+    Agent::Instance().runtime_->events().OnMonitorEntered(jvmti, jni, thread);
   }
 };
 
@@ -54,7 +54,7 @@ Agent& Agent::Instance() {
 
 Result<void> Agent::Enter(JavaVM* vm, bool vm_is_running) {
   const std::lock_guard<std::mutex> lock(lock_);
-  if (runtime_ != nullptr) return {};
+  if (runtime_ != nullptr || another_serves_) return {};
   void* jvmti = nullptr;
   if (vm->GetEnv(&jvmti, JVMTI_VERSION_1_2) != JNI_OK) {
     return Fail(ENOTSUP, "this JVM has no tool interface (JVMTI)", "use a HotSpot JVM");
@@ -63,7 +63,14 @@ Result<void> Agent::Enter(JavaVM* vm, bool vm_is_running) {
   auto* const runtime = new JvmRuntime(vm, jvmti_);
   const auto core = context::ElectCore();
   if (!core) return tl::make_unexpected(core.error());
-  if ((*core)->profiler().use_runtime(*runtime) != 0) {
+  if (const int refused = (*core)->profiler().use_runtime(*runtime); refused != 0) {
+    delete runtime;
+    if (refused == -EEXIST) {
+      // -agentpath has brought one copy, and the Java library another.
+      another_serves_ = true;
+      ready_.store(true);
+      return {};
+    }
     return Fail(EBUSY, "the process is being recorded already, as a native program",
                 "stop that recording, and attach again");
   }
@@ -135,7 +142,7 @@ void Agent::OnReady(JNIEnv* jni, jthread current) {
 Result<std::string> Agent::Execute(const std::string& command) {
   {
     const std::lock_guard<std::mutex> lock(lock_);
-    if (runtime_ == nullptr) {
+    if (runtime_ == nullptr && !another_serves_) {
       return Fail(ENODEV, "the agent has no JVM to work in", "see its first message");
     }
     if (!ready_.load()) {
@@ -186,6 +193,7 @@ std::string Agent::Status() const {
       text += std::string("\ncontext.") + spanprof_counter_name(i) + "=" + std::to_string(value);
     }
   }
+  if (runtime_ == nullptr) return text;
   for (const auto& [name, value] : runtime_->counters()) {
     if (value != 0) text += "\n" + name + "=" + std::to_string(value);
   }

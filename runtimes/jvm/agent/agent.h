@@ -40,6 +40,7 @@ class Agent {
   std::mutex lock_;
   jvmtiEnv* jvmti_ = nullptr;
   JvmRuntime* runtime_ = nullptr;  // never freed: a handler or a callback may use it to the end
+  bool another_serves_ = false;    // another copy of this library has the JVM
   std::atomic<bool> ready_{false};
   std::string to_do_;  // once the JVM is ready
 };

@@ -66,9 +66,28 @@ Result<std::unique_ptr<AsgctWalker>> AsgctWalker::Create(const sampling::CodeMap
         place != 0) {
       walker->call_stub_return_ = LoadPlain<uint64_t>(place);
     }
+    if (const Result<HotspotLayout> layout = HotspotLayout::From(*tables); layout) {
+      walker->layout_ = std::make_unique<HotspotLayout>(*layout);
+      walker->methods_ = std::make_unique<HotspotMethods>(*walker->layout_);
+    }
     walker->continuation_entry_ = tables->Field("JavaThread", "_cont_entry");
   }
   return walker;
+}
+
+bool AsgctWalker::IsMethod(HotspotMemory& memory, uint64_t id) const noexcept {
+  if (id == 0 || id % sizeof(uint64_t) != 0 || id > kMethodMask) return false;
+  if (methods_ == nullptr) return true;
+  std::atomic<uint64_t>& place = checked_ids_[(id * 0x9E3779B97F4A7C15u) >> 51];
+  static_assert(kCheckedIds == 1u << (64 - 51));
+  if (place.load(std::memory_order_relaxed) == id) return true;
+  uint64_t method = 0;
+  HotspotMethod found;
+  if (!memory.Load(id, method) || !methods_->Find(memory, method, found) || found.id != id) {
+    return false;
+  }
+  place.store(id, std::memory_order_relaxed);  // a word on its own: it orders nothing
+  return true;
 }
 
 bool AsgctWalker::RunsContinuation(uint64_t vm_thread) const noexcept {
@@ -109,8 +128,8 @@ void AsgctWalker::Recover(CallTrace& trace, jint max, const ucontext_t& at, bool
   if (frame_pointer > stack_pointer) (void)try_from(frame_pointer, true);
 }
 
-bool AsgctWalker::FindFirstCall(uint64_t stack_pointer, uint64_t stack_high,
-                                uint64_t (&registers)[3]) const noexcept {
+bool AsgctWalker::FindFirstCall(sampling::CodeMap::Reader& native, uint64_t stack_pointer,
+                                uint64_t stack_high, uint64_t (&registers)[3]) const noexcept {
   if (call_stub_return_ == 0 || stack_high == 0) return false;
   const uint64_t lowest = stack_high - stack_pointer > kFirstCallWords * sizeof(uint64_t)
                               ? stack_high - kFirstCallWords * sizeof(uint64_t)
@@ -126,6 +145,9 @@ bool AsgctWalker::FindFirstCall(uint64_t stack_pointer, uint64_t stack_high,
         !stack.Load(frame + sizeof(uint64_t), registers[0]) || !stack.Load(frame, registers[2])) {
       continue;
     }
+    // A word that only looks like it has no native caller.
+    const sampling::CodeRegion* region = native.Find(registers[0] - 1);
+    if (region == nullptr || region->table == nullptr) continue;
     registers[1] = frame + 2 * sizeof(uint64_t);
     return true;
   }
@@ -167,16 +189,18 @@ WalkedStack AsgctWalker::Walk(const ucontext_t& at, uint64_t stack_high, uint64_
   get_call_trace_(&trace, static_cast<jint>(room), const_cast<ucontext_t*>(&at));
   if (trace.count <= 0) Recover(trace, static_cast<jint>(room), at, in_java, stack_high);
   if (trace.count <= 0) return ended(depth, FailureOf(trace.count));
+  HotspotMemory memory;
   for (jint i = 0; i < trace.count && depth < max_depth; ++i) {
     const auto method = reinterpret_cast<uint64_t>(frames[i].method);
-    pcs[depth++] = method == 0 ? MarkerFrameWord(FrameMarker::kMethodWithoutId)
-                               : JavaFrameWord(method, frames[i].bytecode_index);
+    pcs[depth++] = IsMethod(memory, method) ? JavaFrameWord(method, frames[i].bytecode_index)
+                                            : MarkerFrameWord(FrameMarker::kMethodWithoutId);
   }
   if (static_cast<unsigned>(trace.count) == room) return ended(depth, limit);
   if (RunsContinuation(thread.vm_thread)) return ended(depth, 0);
 
   uint64_t registers[3];
-  if (!FindFirstCall(sampling::StackPointerOf(at), stack_high, registers)) return ended(depth, 0);
+  if (!FindFirstCall(reader, sampling::StackPointerOf(at), stack_high, registers))
+    return ended(depth, 0);
   native.GoOnFrom(registers[0], registers[1], registers[2]);
   for (NativeFrames::Step step = NativeFrames::Step::kCaller;
        step == NativeFrames::Step::kCaller;) {

@@ -130,6 +130,8 @@ void HotspotCode::LookAtBlob(HotspotMemory& memory, uint64_t blob, uint64_t pc, 
   const int64_t complete = LoadField(blob, layout_.blob_frame_complete);
   info.frame_complete = complete > 0 ? static_cast<uint32_t>(complete) : 0;
   if (IsMethodBlob(memory, blob)) {
+    // What is smaller than its own header is being made or taken down.
+    if (LoadField(blob, layout_.blob_size) < int64_t{layout_.nmethod_bytes}) return;
     LookAtMethod(memory, blob, pc, interrupted, info);
     return;
   }

@@ -237,6 +237,7 @@ Result<HotspotLayout> HotspotLayout::From(const HotspotTables& tables) {
   layout.pc_desc_pc_offset = needed("PcDesc", "_pc_offset");
   layout.pc_desc_scope_offset = needed("PcDesc", "_scope_decode_offset");
   layout.pc_desc_bytes = size("PcDesc");
+  layout.nmethod_bytes = size("nmethod");
 
   layout.method_const_method = needed("Method", "_constMethod");
   layout.method_access_flags = needed("Method", "_access_flags");

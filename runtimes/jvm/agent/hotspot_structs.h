@@ -77,6 +77,7 @@ struct HotspotLayout {
   HotspotField nmethod_deopt_handler_offset, nmethod_deopt_mh_handler_offset;  // from 23 on
   HotspotField pc_desc_pc_offset, pc_desc_scope_offset;
   uint32_t pc_desc_bytes = 0;
+  uint32_t nmethod_bytes = 0;
   // Debug information is a stream of small integers, whose bytes changed their meaning in 20.
   uint32_t stream_excluded_bytes = 0;
 

@@ -1,7 +1,6 @@
 #include "agent/java_events.h"
 
 #include <cerrno>
-#include <cmath>
 
 #include "agent/hotspot_frame_word.h"
 #include "agent/jvmti_text.h"
@@ -19,6 +18,17 @@ constexpr int kMaxFrames = 512;
 // When the calling thread began to wait for a monitor. A virtual thread may go on elsewhere while
 // it waits (from 24 on), so its wait is not measured then: the start is forgotten.
 thread_local uint64_t wait_began_ns = 0;
+
+// 1 - exp(-x) for what is not negative, to six digits; the library does without libm.
+double ProbabilityToBeSeen(double x) {
+  if (x > 20) return 1;
+  constexpr int kHalvings = 8;
+  const double small = x / (1 << kHalvings);
+  double seen = small * (1 - small / 2 * (1 - small / 3 * (1 - small / 4)));
+  // Of two halves: what is missed by both.
+  for (int i = 0; i < kHalvings; ++i) seen *= 2 - seen;
+  return seen;
+}
 
 Result<void> Able(jvmtiError error, const char* option, const char* what) {
   if (error == JVMTI_ERROR_NONE) return {};
@@ -49,6 +59,7 @@ Result<void> JavaEvents::Start(jvmtiEnv* jvmti, JNIEnv* jni, const Options& opti
     if (Result<void> able = Able(jvmti->AddCapabilities(&wanted), "lock=", "monitors"); !able) {
       return able;
     }
+    FindVirtualThreadClass(jni);
     threshold_ns_.store(static_cast<uint64_t>(options.lock->count()));
     records_locks_.store(true);
     for (const jvmtiEvent event :
@@ -60,6 +71,17 @@ Result<void> JavaEvents::Start(jvmtiEnv* jvmti, JNIEnv* jni, const Options& opti
     }
   }
   return {};
+}
+
+void JavaEvents::FindVirtualThreadClass(JNIEnv* jni) {
+  if (virtual_thread_class_.load() != nullptr) return;
+  const LocalReferences references(jni);
+  const jclass type = jni->FindClass("java/lang/BaseVirtualThread");
+  if (type == nullptr) {
+    jni->ExceptionClear();  // before 19
+  } else {
+    virtual_thread_class_.store(static_cast<jclass>(jni->NewGlobalRef(type)));
+  }
 }
 
 void JavaEvents::Stop(jvmtiEnv* jvmti) {
@@ -102,15 +124,23 @@ void JavaEvents::OnAllocation(jvmtiEnv* jvmti, jclass type, jlong bytes) {
   // An object of this size is seen with this probability; a sample stands for those that are not.
   const auto interval = static_cast<double>(interval_bytes_.load(std::memory_order_relaxed));
   const auto size = static_cast<double>(bytes);
-  const double seen = -std::expm1(-size / interval);
+  const double seen = ProbabilityToBeSeen(size / interval);
   const double weight = seen > 0 ? size / seen : size;
   Record(jvmti, profile::SampleKind::kAllocation, static_cast<uint64_t>(weight),
          methods_.ClassFrame(signature.str()));
 }
 
-void JavaEvents::OnMonitorWait() { wait_began_ns = MonotonicNanoseconds(); }
+bool JavaEvents::IsVirtual(JNIEnv* jni, jthread thread) const {
+  const jclass type = virtual_thread_class_.load(std::memory_order_acquire);
+  return type != nullptr && jni->IsInstanceOf(thread, type) == JNI_TRUE;
+}
 
-void JavaEvents::OnMonitorEntered(jvmtiEnv* jvmti) {
+void JavaEvents::OnMonitorWait(JNIEnv* jni, jthread thread) {
+  if (!IsVirtual(jni, thread)) wait_began_ns = MonotonicNanoseconds();
+}
+
+void JavaEvents::OnMonitorEntered(jvmtiEnv* jvmti, JNIEnv* jni, jthread thread) {
+  if (IsVirtual(jni, thread)) return;
   const uint64_t began = wait_began_ns;
   wait_began_ns = 0;
   if (began != 0) OnLockAcquired(jvmti, MonotonicNanoseconds() - began);

@@ -27,16 +27,20 @@ class JavaEvents {
 
   // JVMTI's callbacks.
   void OnAllocation(jvmtiEnv* jvmti, jclass type, jlong bytes);
-  void OnMonitorWait();
-  void OnMonitorEntered(jvmtiEnv* jvmti);
+  void OnMonitorWait(JNIEnv* jni, jthread thread);
+  void OnMonitorEntered(jvmtiEnv* jvmti, JNIEnv* jni, jthread thread);
   // Around Unsafe.park.
   [[nodiscard]] bool RecordsLocks() const { return events_.load() != nullptr && records_locks_; }
   void OnLockAcquired(jvmtiEnv* jvmti, uint64_t waited_ns);
 
  private:
+  // A virtual thread may go on elsewhere while it waits (from 24 on): its waits are not measured.
+  [[nodiscard]] bool IsVirtual(JNIEnv* jni, jthread thread) const;
+  void FindVirtualThreadClass(JNIEnv* jni);
   void Record(jvmtiEnv* jvmti, profile::SampleKind kind, uint64_t value, uint64_t first_frame);
 
   JavaMethods& methods_;
+  std::atomic<jclass> virtual_thread_class_{nullptr};  // null: the JVM has none
   // Null while nothing is recorded.
   std::atomic<sampling::RuntimeEvents*> events_{nullptr};
   std::atomic<uint64_t> interval_bytes_{0};

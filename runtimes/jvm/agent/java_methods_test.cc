@@ -14,8 +14,7 @@ TEST(ClassNameOfSignature, IsAsPeopleWriteIt) {
 }
 
 TEST(ClassNameOfSignature, HiddenClassesOfOneKindHaveOneName) {
-  EXPECT_EQ(ClassNameOfSignature("Lshop/Cart$$Lambda$14/0x0000000801003000;"),
-            "shop.Cart$$Lambda");
+  EXPECT_EQ(ClassNameOfSignature("Lshop/Cart$$Lambda$14/0x0000000801003000;"), "shop.Cart$$Lambda");
   EXPECT_EQ(ClassNameOfSignature("Lshop/Cart$$Lambda.0x0000000801003000;"), "shop.Cart$$Lambda");
   EXPECT_EQ(ClassNameOfSignature("Ljava/lang/invoke/LambdaForm$MH.0x000000080100c400;"),
             "java.lang.invoke.LambdaForm$MH");

@@ -53,24 +53,32 @@ TEST(JavaThreadTable, IsBoundedAndCountsWhoFindsNoRoom) {
   EXPECT_FALSE(table->Find(1'000'000, found));
 }
 
-// Those that share a run of places with one that was removed are still found.
+// Those that share a run of places with one that was removed are still found. The table is as full
+// as it gets, so that there are long runs.
 TEST(JavaThreadTable, KeepsTheOthersWhenThreadsComeAndGo) {
   const auto table = std::make_unique<JavaThreadTable>();
-  constexpr uint32_t kStay = 12'000;
-  for (uint32_t tid = 1; tid <= kStay; ++tid) {
-    ASSERT_TRUE(table->Add(tid, {.jni = nullptr, .vm_thread = tid}));
-  }
-  for (uint32_t round = 0; round < 200'000; ++round) {
-    const uint32_t tid = 100'000 + round * 7;
-    ASSERT_TRUE(table->Add(tid, {.jni = nullptr, .vm_thread = tid}));
-    JavaThreadEntry found;
-    ASSERT_TRUE(table->Find(tid, found));
-    table->Remove(tid);
-    ASSERT_FALSE(table->Find(tid, found));
-  }
+  constexpr uint32_t kThreads = JavaThreadTable::kMaxThreads;
+  const auto tid_of = [](uint32_t number) { return (number * 7919) % 4'194'301 + 1; };
+  const auto is_there = [](uint32_t number, uint32_t round) { return number % 3 != round % 3; };
   JavaThreadEntry found;
-  for (uint32_t tid = 1; tid <= kStay; ++tid) ASSERT_TRUE(table->Find(tid, found)) << tid;
-  EXPECT_EQ(table->size(), kStay);
+  for (uint32_t number = 0; number < kThreads; ++number) {
+    ASSERT_TRUE(table->Add(tid_of(number), {.jni = nullptr, .vm_thread = number}));
+  }
+  for (uint32_t round = 0; round < 9; ++round) {
+    for (uint32_t number = 0; number < kThreads; ++number) {
+      if (!is_there(number, round)) table->Remove(tid_of(number));
+    }
+    for (uint32_t number = 0; number < kThreads; ++number) {
+      ASSERT_EQ(table->Find(tid_of(number), found), is_there(number, round)) << number;
+      if (is_there(number, round)) {
+        ASSERT_EQ(found.vm_thread, number);
+      }
+    }
+    for (uint32_t number = 0; number < kThreads; ++number) {
+      ASSERT_TRUE(table->Add(tid_of(number), {.jni = nullptr, .vm_thread = number}));
+    }
+    ASSERT_EQ(table->size(), kThreads);
+  }
 }
 
 }  // namespace

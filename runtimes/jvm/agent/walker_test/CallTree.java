@@ -1,7 +1,7 @@
 /**
  * Work in a tree of calls whose methods are named after their place in it: {@code nLR} is called by
- * {@code nL} only, which is called by {@code n} only, which is called by {@code runTree}. So a walked
- * stack can be checked by its names alone.
+ * {@code nL} only, which is called by {@code n} only, which is called by {@code runTree}. So a
+ * walked stack can be checked by its names alone.
  */
 public final class CallTree implements Runnable {
   private final long end;

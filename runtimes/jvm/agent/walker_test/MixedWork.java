@@ -11,8 +11,8 @@ import java.util.zip.CRC32;
 import java.util.zip.Deflater;
 
 /**
- * What makes stacks hard to walk, a thread for each: inlined streams and lambdas, exceptions, native
- * calls and array copies, virtual calls whose targets change so that compiled code is thrown away,
+ * What makes stacks hard to walk, a thread for each: inlined streams and lambdas, exceptions,
+ * native calls and array copies, virtual calls whose targets change so that compiled code is thrown away,
  * monitors, reflection, allocation that keeps a collector busy.
  */
 public final class MixedWork {
@@ -70,7 +70,8 @@ public final class MixedWork {
     throwFrom(depth - 1);
   }
 
-  private static final ThreadLocal<byte[]> BUFFER = ThreadLocal.withInitial(() -> new byte[1 << 15]);
+  private static final ThreadLocal<byte[]> BUFFER =
+      ThreadLocal.withInitial(() -> new byte[1 << 15]);
 
   private static void nativeCalls() {
     byte[] data = BUFFER.get();

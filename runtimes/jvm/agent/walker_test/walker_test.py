@@ -79,9 +79,12 @@ def check(numbers, options):
         need(checked * 4 >= walks, f"only {checked} of {walks} stacks are of virtual threads")
         need(wrong == 0, f"{wrong} of {checked} virtual threads have other frames than they should")
         if "-XX:+UseZGC" not in options.java_option:
-            need(frozen * 100 <= walks * 40, f"the frozen frames of {frozen} of {walks} are missing")
+            need(frozen * 100 <= walks * 40,
+                 f"the frozen frames of {frozen} of {walks} are missing")
     if options.both:
         need(numbers.get("asgct.walks", 0) == walks, "the walkers did not walk the same stacks")
+        need(numbers.get("asgct.no_method", 0) == 0,
+             f"{numbers.get('asgct.no_method')} stacks of asgct have a word that is no jmethodID")
         need(numbers.get("hotspot.complete", 0) + frozen + walks // 100 >=
              numbers.get("asgct.complete", 0), "AsyncGetCallTrace has more whole stacks")
         both, different = numbers["both.complete"], numbers["both.different"]

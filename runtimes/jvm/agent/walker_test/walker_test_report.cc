@@ -183,7 +183,7 @@ struct Totals {
   std::map<std::string, uint64_t> failures;
   std::map<std::string, uint64_t> roots;  // the outermost Java frame of complete stacks
   std::vector<uint64_t> nanoseconds;
-  std::map<unsigned, std::pair<uint64_t, uint64_t>> by_depth;  // power of two: walks, nanoseconds
+  std::map<unsigned, std::vector<uint64_t>> by_depth;  // a power of two: nanoseconds
 };
 
 void Add(Totals& totals, const WalkerTestStack& stack, const std::vector<uint64_t>& words,
@@ -212,8 +212,7 @@ void Add(Totals& totals, const WalkerTestStack& stack, const std::vector<uint64_
   totals.nanoseconds.push_back(stack.nanoseconds);
   unsigned bucket = 1;
   while (bucket < stack.result.depth) bucket *= 2;
-  ++totals.by_depth[bucket].first;
-  totals.by_depth[bucket].second += stack.nanoseconds;
+  totals.by_depth[bucket].push_back(stack.nanoseconds);
 }
 
 void Print(const char* walker, Totals& totals, FILE* file) {
@@ -245,8 +244,10 @@ void Print(const char* walker, Totals& totals, FILE* file) {
   line("ns_median", at(0.5));
   line("ns_90", at(0.9));
   line("ns_99", at(0.99));
-  for (const auto& [depth, sum] : totals.by_depth) {
-    line("ns_mean_to_depth_" + std::to_string(depth), sum.second / sum.first);
+  for (auto& [depth, times] : totals.by_depth) {
+    std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(times.size() / 2),
+                     times.end());
+    line("ns_median_to_depth_" + std::to_string(depth), times[times.size() / 2]);
   }
 }
 

@@ -3,8 +3,8 @@ package io.spanprof;
 import java.util.concurrent.Executor;
 
 /**
- * Runs each task with the context of the thread that submitted it. When a task ends, the thread that
- * ran it has the context from before, so a reused thread never shows the last task's span.
+ * Runs each task with the context of the thread that submitted it. When a task ends, the thread
+ * that ran it has the context from before, so a reused thread never shows the last task's span.
  */
 public final class ContextExecutor implements Executor {
   private final Executor delegate;

@@ -3,8 +3,8 @@ package io.spanprof;
 import java.util.concurrent.Callable;
 
 /**
- * The context of a thread at one instant: trace, span, local root, flags and tags. Immutable, so any
- * thread may make it its own.
+ * The context of a thread at one instant: trace, span, local root, flags and tags. Immutable, so
+ * any thread may make it its own.
  *
  * <pre>{@code
  * ContextSnapshot submitted = ContextSnapshot.capture();

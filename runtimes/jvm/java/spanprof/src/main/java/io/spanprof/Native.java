@@ -6,12 +6,12 @@ import java.nio.ByteBuffer;
  * The native methods. None may be called before {@link NativeLibrary#AVAILABLE} was seen to be
  * true.
  *
- * <p>Those on a context act on the native thread that the caller runs on. A call from Java proves to
- * them that no write of the Java writer is in progress on that thread, so they also repair a record
- * that such a write left half done.
+ * <p>Those on a context act on the native thread that the caller runs on. A call from Java proves
+ * to them that no write of the Java writer is in progress on that thread, so they also repair a
+ * record that such a write left half done.
  */
 final class Native {
-  /** The longs of a context in {@link #get}: trace high and low, span, root, flags, five tag pairs. */
+  /** The longs of a context: trace id high and low, span, root, flags, five pairs of tags. */
   static final int CONTEXT_WORDS = 10;
 
   /** Must be {@link RecordLayout#VERSION}. */

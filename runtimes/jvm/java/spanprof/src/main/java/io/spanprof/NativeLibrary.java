@@ -16,8 +16,8 @@ import java.util.Set;
 
 /**
  * Finds the native library, once: it is there already (-agentpath, an attach), or a property or a
- * variable names it, or it is in this jar. Where none works the Java half does nothing, and says why
- * in one line.
+ * variable names it, or it is in this jar. Where none works the Java half does nothing, and says
+ * why in one line.
  */
 final class NativeLibrary {
   private static final String PROPERTY = "spanprof.library";
@@ -153,8 +153,8 @@ final class NativeLibrary {
     }
     return "its native library could not be loaded from any of these places: "
         + String.join("; ", failures)
-        + "; let -Djava.io.tmpdir name a directory that is not mounted noexec, or unpack the library"
-        + " and name it by -D"
+        + "; let -Djava.io.tmpdir name a directory that is not mounted noexec, or unpack the"
+        + " library and name it by -D"
         + PROPERTY;
   }
 

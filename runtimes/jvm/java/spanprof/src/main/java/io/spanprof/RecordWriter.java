@@ -10,8 +10,8 @@ import java.nio.ByteBuffer;
  * include/spanprof/internal/thread_context.hpp; docs/protocols.md is the specification.
  *
  * <p>Each try method does the plain case. Where anything is special it leaves the record as it was
- * and returns 0 or false, and the caller asks the library: the thread is not attached, latencies are
- * measured, the process was shut down, the slot has moved, tags have to be spelt out for other
+ * and returns 0 or false, and the caller asks the library: the thread is not attached, latencies
+ * are measured, the process was shut down, the slot has moved, tags have to be spelt out for other
  * processes, or a write was left half done.
  *
  * <p>The reader of the object is a signal handler on the same thread, so it is enough that the

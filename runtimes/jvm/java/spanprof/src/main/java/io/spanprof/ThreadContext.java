@@ -18,8 +18,8 @@ import java.nio.ByteBuffer;
  * context, through the library, which costs a native call.
  *
  * <p>A virtual thread never holds memory of the thread that carries it: each call is a native one.
- * A platform thread reads its own record, and also writes it where that is faster than a native call;
- * see {@link WritePath}.
+ * A platform thread reads its own record, and also writes it where that is faster than a native
+ * call; see {@link WritePath}.
  *
  * <p>Before the library is initialised (by {@link JavaProfiler#execute}, by the agent's options, or
  * from outside), and where it is not available, every call does nothing.
@@ -37,8 +37,8 @@ public final class ThreadContext {
   private static final ThreadContext OF_NO_THREAD = new ThreadContext(null, null);
 
   static {
-    // Everything that a write uses is initialised before the first: it must not happen in the middle
-    // of one, perhaps with little stack left.
+    // Everything that a write uses is initialised before the first: it must not happen in the
+    // middle of one, perhaps with little stack left.
     if (NativeLibrary.AVAILABLE) RecordWriter.UNATTACHED.useOnce();
   }
 
@@ -97,7 +97,8 @@ public final class ThreadContext {
   /**
    * Sets the tag at a position of attributes=; null or "" takes it away.
    *
-   * @return false if there is no such position, no room for another value, or no initialised library
+   * @return false if there is no such position, no room for another value, or no initialised
+   * library
    */
   public boolean setTag(int slot, String value) {
     if (!NativeLibrary.AVAILABLE) return false;

@@ -1,10 +1,11 @@
 package io.spanprof;
 
 /**
- * Who writes a platform thread's record: the Java writer through the thread's own buffer, or a native
- * call. Both write the same bytes by the same protocol, so it is only a question of time. From 17 on
- * a native call costs less than the bounds checks of the stores that it replaces; before, it costs
- * more. -Dspanprof.writer=java or =native decides otherwise.
+ * Who writes a platform thread's record: the Java writer through the thread's own buffer, or a
+ * native call. Both write the same bytes by the same protocol, so it is only a question of time.
+ * Measured on 17 and 25, a native call costs less than the bounds checks of the stores that it
+ * replaces; older versions are said to be the other way round, and were not measured.
+ * -Dspanprof.writer=java or =native decides otherwise.
  */
 final class WritePath {
   static final boolean IS_JAVA = isJava();

@@ -45,6 +45,7 @@ final class ChildJvm {
       process.destroyForcibly();
       throw new AssertionError("still running: " + command);
     }
-    return new ChildJvm(process.exitValue(), new String(output.toByteArray(), StandardCharsets.UTF_8));
+    String text = new String(output.toByteArray(), StandardCharsets.UTF_8);
+    return new ChildJvm(process.exitValue(), text);
   }
 }

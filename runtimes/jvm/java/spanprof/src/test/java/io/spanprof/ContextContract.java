@@ -278,12 +278,14 @@ abstract class ContextContract {
     ThreadContext context = ThreadContext.current();
     context.put(1, 2);
     ContextSnapshot captured = ContextSnapshot.capture();
-    Callable<Long> callable = captured.wrap((Callable<Long>) () -> LibraryView.ofThisThread().getSpanId());
+    Callable<Long> task = () -> LibraryView.ofThisThread().getSpanId();
+    Callable<Long> callable = captured.wrap(task);
     context.put(3, 4);
     assertEquals(1, callable.call());
     assertContext(0, 0, 3, 4);
     AtomicReference<Long> seen = new AtomicReference<>();
-    ContextExecutor.wrap(Runnable::run).execute(() -> seen.set(LibraryView.ofThisThread().getSpanId()));
+    ContextExecutor.wrap(Runnable::run)
+        .execute(() -> seen.set(LibraryView.ofThisThread().getSpanId()));
     assertEquals(3L, seen.get());
   }
 

@@ -1,8 +1,8 @@
 package io.spanprof;
 
 /**
- * Runs out of stack in the middle of writes, again and again, and after each time uses the context as
- * if nothing had been.
+ * Runs out of stack in the middle of writes, again and again, and after each time uses the context
+ * as if nothing had been.
  */
 final class StackOverflowProgram {
   private static int leftHalfDone;

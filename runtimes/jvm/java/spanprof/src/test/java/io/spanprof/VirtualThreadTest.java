@@ -15,8 +15,8 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 /**
- * Virtual threads, as far as it goes without following their mounts (vthreads=on): between two calls
- * that do not block, a virtual thread stays where it is.
+ * Virtual threads, as far as it goes without following their mounts (vthreads=on): between two
+ * calls that do not block, a virtual thread stays where it is.
  */
 class VirtualThreadTest {
   @BeforeAll

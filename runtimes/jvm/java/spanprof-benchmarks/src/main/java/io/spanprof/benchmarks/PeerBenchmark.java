@@ -10,9 +10,9 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 
 /**
- * The same calls of Datadog's com.datadoghq:ddprof. It has no ThreadContext to keep: each call looks
- * it up. Compare setContext with setContext. The profiler is not started, which it need not be for
- * its contexts to be stored.
+ * The same calls of Datadog's com.datadoghq:ddprof. It has no ThreadContext to keep: each call
+ * looks it up. Compare setContext with setContext. The profiler is not started, which it need not
+ * be for its contexts to be stored.
  */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)

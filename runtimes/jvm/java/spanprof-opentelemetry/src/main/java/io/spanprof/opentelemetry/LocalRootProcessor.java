@@ -8,8 +8,8 @@ import io.opentelemetry.sdk.trace.SpanProcessor;
 import io.spanprof.JavaProfiler;
 
 /**
- * Finds the local root of each span as it starts, and when a local root ends tells the profiler what
- * it was about: its http.route, or its name. It changes no span and exports nothing.
+ * Finds the local root of each span as it starts, and when a local root ends tells the profiler
+ * what it was about: its http.route, or its name. It changes no span and exports nothing.
  */
 public final class LocalRootProcessor implements SpanProcessor {
   private static final AttributeKey<String> ROUTE = AttributeKey.stringKey("http.route");

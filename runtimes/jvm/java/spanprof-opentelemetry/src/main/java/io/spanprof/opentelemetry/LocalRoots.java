@@ -7,8 +7,8 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
  * The first span of each trace in this process: the one without a parent, or whose parent is
- * elsewhere. Remembered by span in a table of fixed size, in which a newer span may take the place of
- * an older one: such an old span then counts as its own root.
+ * elsewhere. Remembered by span in a table of fixed size, in which a newer span may take the place
+ * of an older one: such an old span then counts as its own root.
  */
 final class LocalRoots {
   private static final int SIZE = 1 << 16;

@@ -8,8 +8,8 @@ import io.opentelemetry.context.Scope;
 import io.spanprof.ThreadContext;
 
 /**
- * Publishes the span of every context that becomes current on a thread, and on the close of its scope
- * the span of the context that is current again.
+ * Publishes the span of every context that becomes current on a thread, and on the close of its
+ * scope the span of the context that is current again.
  */
 final class PublishingContextStorage implements ContextStorage {
   private final ContextStorage delegate;
