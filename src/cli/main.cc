@@ -12,6 +12,7 @@
 #include "cli/doctor_command.h"
 #include "cli/documentation_commands.h"
 #include "cli/export_command.h"
+#include "cli/jvm_command.h"
 #include "cli/record_command.h"
 #include "cli/report_command.h"
 #include "cli/report_error.h"
@@ -32,6 +33,7 @@ int Run(int argc, char** argv) {
   spanprof::cli::AddExportCommand(app, run);
   spanprof::cli::AddReportCommand(app, run);
   spanprof::cli::AddTopCommand(app, run);
+  spanprof::cli::AddJvmCommand(app, run);
   spanprof::cli::AddManCommand(app, run);
   spanprof::cli::AddCompletionCommand(app, run);
   try {
