@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "base/printable_text.h"
 #include "base/quantity.h"
+#include "cli/installed_library.h"
 #include "cli/output_file.h"
 #include "cli/profile_input.h"
 #include "cli/progress.h"
@@ -86,6 +87,16 @@ Result<void> WriteMerged(const RecordedCommand& command, const RecordOptions& op
   return {};
 }
 
+// What the JVM compiles has no names for a native recording, and its agent knows them.
+void HintAtAgent(const std::vector<std::string>& command) {
+  const std::string& program = command.front();
+  if (program.substr(program.rfind('/') + 1) != "java") return;
+  const Result<std::string> agent = FindInstalledLibrary("libspanprof-jvm.so");
+  if (!agent) return;
+  ReportNote("Java methods have no names in a native recording; with them: " + program +
+             " -agentpath:" + *agent + "=start,cpu=10ms,file=profile.jfr ...");
+}
+
 int RunRecord(const RecordOptions& options) {
   const Result<OutputFormat> format = format::FormatOfFile(options.output);
   if (!format) return ReportFailure(format.error());
@@ -102,6 +113,7 @@ int RunRecord(const RecordOptions& options) {
   Result<RecordedCommand> command =
       RecordedCommand::Start(options.sampling.command, *std::move(sampling), settings);
   if (!command) return ReportFailure(command.error());
+  HintAtAgent(options.sampling.command);
   const int status = command->Wait(*limit);
   if (RecordedCommand::LeftProcessesBehind()) {
     ReportNote("processes that the command started are still running; they are not in the profile");

@@ -21,35 +21,13 @@
 
 #include "base/printable_text.h"
 #include "base/unique_fd.h"
+#include "cli/installed_library.h"
 #include "cli/program_file.h"
 
 namespace spanprof::cli {
 namespace {
 
 std::string ErrorText(int error_number) { return std::generic_category().message(error_number); }
-
-// Beside this program, as it is built and as it is installed.
-Result<std::string> PreloadLibrary() {
-  char self[4096];
-  const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (length <= 0) return Fail(errno, "/proc/self/exe cannot be read: " + ErrorText(errno));
-  std::string folder(self, static_cast<std::size_t>(length));
-  folder.resize(folder.rfind('/'));
-  std::string tried;
-  for (const char* place : {"/../lib/libspanprof-preload.so",
-                            "/../lib/spanprof/libspanprof-preload.so", "/libspanprof-preload.so"}) {
-    const std::string path = folder + place;
-    // An absolute path without links: the command may change its folder.
-    if (char* real = realpath(path.c_str(), nullptr)) {
-      std::string found = real;
-      free(real);
-      return found;
-    }
-    tried += (tried.empty() ? "" : ", ") + path;
-  }
-  return Fail(ENOENT, "libspanprof-preload.so is not installed; looked for " + tried,
-              "install it beside the command, or build it: ./dev build");
-}
 
 std::vector<std::string> ChildEnvironment(const std::string& library, const Options& options,
                                           bool children) {
@@ -200,7 +178,7 @@ Result<RecordedCommand> RecordedCommand::Start(const std::vector<std::string>& c
   if (std::optional<Error> reason = WhyNotPreloadable(*program)) {
     return tl::make_unexpected(*std::move(reason));
   }
-  const Result<std::string> library = PreloadLibrary();
+  const Result<std::string> library = FindInstalledLibrary("libspanprof-preload.so");
   if (!library) return tl::make_unexpected(library.error());
   SignalsForCommand signals;
   Result<PrivateFolder> folder = PrivateFolder::Create();

@@ -47,6 +47,7 @@ Result<void> Start(const char* text) {
   return Recording::Instance().Start(*options);
 }
 
+#if !defined(SPANPROF_STARTED_BY_RUNTIME)
 // The program may still initialise the library its own way, so that is done here only if the
 // variable says how.
 Result<void> StartFromEnvironment(const char* text) {
@@ -95,6 +96,8 @@ void ForgetForChildren() {
   }
 }
 
+#endif
+
 constexpr context::ProfilerInterface kProfiler = {
     .start = [](const char* options) { return Answer(Start(options)); },
     .stop = [] { return Answer(Recording::Instance().Stop()); },
@@ -123,6 +126,7 @@ constexpr context::ProfilerInterface kProfiler = {
 
 [[gnu::constructor]] void OnLoad() {
   context::profiler_interface.store(&kProfiler, std::memory_order_release);
+#if !defined(SPANPROF_STARTED_BY_RUNTIME)  // which has options of its own, and is not ready yet
   const char* text = getenv("SPANPROF");
   if (text == nullptr || text[0] == '\0') return;
   // Each copy of the library in the process comes here; the first one becomes the active core.
@@ -132,6 +136,7 @@ constexpr context::ProfilerInterface kProfiler = {
     LogWarning(kDefaultLog, "SPANPROF is set, but nothing is recorded: " + TextOf(started.error()));
   }
   ForgetForChildren();
+#endif
 }
 
 // Runs after the program's own exit handlers and before this library's static objects go.
