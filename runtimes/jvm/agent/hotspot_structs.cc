@@ -38,7 +38,8 @@ class ExportedArray {
   template <typename T>
   [[nodiscard]] T Load(uint64_t offset) const {
     T value;
-    std::memcpy(&value, reinterpret_cast<const void*>(at_ + offset), sizeof(value));
+    std::memcpy(static_cast<void*>(&value), reinterpret_cast<const void*>(at_ + offset),
+                sizeof(value));
     return value;
   }
   [[nodiscard]] std::string Text(uint64_t offset) const {

@@ -1,6 +1,7 @@
 #include "agent/java_thread_names.h"
 
 #include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "agent/jvmti_text.h"
@@ -38,12 +39,12 @@ void JavaThreadNames::Life::TakeName(std::string name, uint64_t now) {
 const std::string& JavaThreadNames::Life::NameAt(uint64_t monotonic_ns,
                                                  std::string_view os_name) const {
   constexpr size_t kOsNameBytes = 15;
-  for (auto naming = namings.rbegin(); naming != namings.rend(); ++naming) {
-    if (std::string_view(naming->name).substr(0, kOsNameBytes) == os_name) return naming->name;
+  for (const Naming& naming : std::views::reverse(namings)) {
+    if (std::string_view(naming.name).substr(0, kOsNameBytes) == os_name) return naming.name;
   }
   // The kernel has another name for it, or none of its own: by time.
-  for (auto naming = namings.rbegin(); naming != namings.rend(); ++naming) {
-    if (naming->first_seen_ns <= monotonic_ns) return naming->name;
+  for (const Naming& naming : std::views::reverse(namings)) {
+    if (naming.first_seen_ns <= monotonic_ns) return naming.name;
   }
   return namings.front().name;
 }
