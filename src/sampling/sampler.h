@@ -55,8 +55,8 @@ class Sampler final : public RuntimeEvents {
 
   static Sampler& Instance();
 
-  // What this process runs besides native code. For all recordings to come; EBUSY during one, EEXIST
-  // if there is one already.
+  // What this process runs besides native code. For all recordings to come; EBUSY during one,
+  // EEXIST if there is one already.
   Result<void> UseRuntime(Runtime& runtime);
   [[nodiscard]] Runtime* runtime() const { return runtime_; }
   [[nodiscard]] const StackWalker& walker() const { return *walker_; }
