@@ -52,8 +52,8 @@ run_java_tests() {
   jdk=$(find_jdk "$1")
   if [[ -z $jdk ]]; then return 0; fi
   echo "-- JDK $1: $jdk"
-  find runtimes/jvm/java -path '*/target/*reports*/TEST-*.xml' -delete
-  maven verify --projects '!spanprof-benchmarks' -Dmaven.test.failure.ignore=true \
+  # Cleaned: Maven's summary of failures adds up from run to run.
+  maven clean verify --projects '!spanprof-benchmarks' -Dmaven.test.failure.ignore=true \
     -Dtest.jdk="$jdk" -Dstress.seconds="${SPANPROF_JVM_STRESS_SECONDS:-15}" || status=$?
   while IFS= read -r -d '' report; do
     record_java_report "JDK $1" "$report"
