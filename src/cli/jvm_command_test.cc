@@ -285,9 +285,9 @@ TEST_P(JvmCommand, RecordsAJvmInOtherNamespaces) {
   setenv("SOURCE", kBusyJava, 1);
   const std::string library_folder = std::filesystem::path(SPANPROF_JVM_LIBRARY).parent_path();
   JavaProcess java({"/usr/bin/unshare", "-m", "-p", "--fork", "--mount-proc", "/bin/sh", "-c",
-                    "mount -t tmpfs -o mode=1777 tmpfs /tmp && mount -t tmpfs tmpfs '" +
-                        library_folder +
-                        "' && cd /tmp && printf %s \"$SOURCE\" >Busy.java && exec '" +
+                    "mount -t tmpfs tmpfs '" + library_folder +
+                        "' && mount -t tmpfs -o mode=1777 tmpfs /tmp && cd /tmp && printf %s "
+                        "\"$SOURCE\" >Busy.java && exec '" +
                         Tool("java") + "' -XX:+UseSerialGC Busy.java"});
   ASSERT_TRUE(java.is_ready());
   java.UseOnlyChild();
