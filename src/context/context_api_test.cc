@@ -255,7 +255,7 @@ TEST_P(BothModes, AReadThatAHandlersWriteInterruptsIsWhole) {
     while (!stop) pthread_kill(reader, SIGUSR1);
   });
   uint64_t seen = 0;
-  while (written < 500) {
+  while (written < 500 || seen < 100) {
     spanprof_context now = None();
     if (spanprof_context_get(&now) != 0 || now.span_id == 0) continue;
     ++seen;
@@ -265,7 +265,6 @@ TEST_P(BothModes, AReadThatAHandlersWriteInterruptsIsWhole) {
   }
   stop = true;
   storm.join();
-  EXPECT_GT(seen, 100u);
 }
 
 // What managed code leaves in the object when it is interrupted, or thrown out, in its middle.

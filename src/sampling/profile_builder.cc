@@ -159,7 +159,7 @@ void ProfileBuilder::Take(const RawSample& raw) {
   sample.value = raw.value;
   profile_.AddSample(sample);
   if (sample.kind == profile::SampleKind::kWall) {
-    last_wall_[raw.tid] = {sample.thread, sample.context, sample.stack};
+    last_wall_[raw.tid] = {sample.thread, sample.context, sample.stack, sample.state};
   }
 }
 
@@ -181,6 +181,10 @@ void ProfileBuilder::TakeAsleep(uint32_t tid, uint64_t monotonic_ns, uint64_t co
     sample.thread = last->second.thread;
     sample.context = last->second.context;
     sample.stack = last->second.stack;
+    // A runtime may know better what it sleeps for.
+    using profile::ThreadState;
+    const ThreadState then = last->second.state;
+    if (then == ThreadState::kWaiting || then == ThreadState::kBlocked) sample.state = then;
   }
   profile_.AddSample(sample);
 }

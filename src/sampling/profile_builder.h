@@ -41,6 +41,7 @@ class ProfileBuilder final : public SampleSink {
     profile::ThreadId thread = profile::kNone;
     profile::ContextId context = profile::kNone;
     profile::StackId stack = profile::kNone;
+    profile::ThreadState state = profile::ThreadState::kUnknown;
   };
 
   void StartAfresh();

@@ -100,6 +100,23 @@ class EventTest {
   }
 
   @Test
+  void wallSamplesSayWhatAThreadWaitsFor() throws Exception {
+    List<RecordedEvent> samples = Samples.read(file, "spanprof.WallSample");
+    assertStates(samples, "waitOn", "STATE_IN_OBJECT_WAIT");
+    assertStates(samples, "blockOn", "STATE_BLOCKED_ON_MONITOR_ENTER");
+    assertStates(samples, "bare", "STATE_RUNNABLE");
+  }
+
+  private static void assertStates(List<RecordedEvent> samples, String method, String state) {
+    List<RecordedEvent> there = samples.stream().filter(event -> Samples.hasFrame(event, method))
+        .collect(Collectors.toList());
+    long right = there.stream().filter(event -> state.equals(event.getString("state"))).count();
+    // It is on its way there, or back, in some.
+    assertTrue(right > 5 && right * 10 >= there.size() * 9L,
+        method + ": " + right + " of " + there.size() + " are " + state);
+  }
+
+  @Test
   void endpointsAreBoundLate() throws Exception {
     String table = AgentProcess.run(AgentProcess.COMMAND, "report", "--type", "allocation", "--by",
         "endpoint", file.toString());

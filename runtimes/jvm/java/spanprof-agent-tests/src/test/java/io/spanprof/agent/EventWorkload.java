@@ -43,6 +43,11 @@ public final class EventWorkload {
       thread.start();
       threads.add(thread);
     }
+    for (Runnable wait : new Runnable[] {EventWorkload::waitOn, EventWorkload::blockOn}) {
+      Thread thread = new Thread(wait, "waiting");
+      thread.setDaemon(true);
+      thread.start();
+    }
     ready.await();
     Thread.currentThread().setName("main under another name");
     JavaProfiler.getInstance().setEndpoint(ALLOCATING, "/parcels");
@@ -51,6 +56,44 @@ public final class EventWorkload {
     }
     for (Thread thread : threads) {
       thread.join();
+    }
+  }
+
+  // What they do is in their stacks for as long as the program runs.
+
+  private static void sleepOn() {
+    try {
+      Thread.sleep(1_000_000);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static void waitOn() {
+    Object nobodyNotifies = new Object();
+    try {
+      synchronized (nobodyNotifies) {
+        nobodyNotifies.wait();
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static void blockOn() {
+    Object held = new Object();
+    Thread holder = new Thread(() -> {
+      synchronized (held) {
+        sleepOn();
+      }
+    }, "holder");
+    holder.setDaemon(true);
+    holder.start();
+    while (holder.getState() != Thread.State.TIMED_WAITING) {
+      Thread.yield();
+    }
+    synchronized (held) {
+      keep = held;
     }
   }
 

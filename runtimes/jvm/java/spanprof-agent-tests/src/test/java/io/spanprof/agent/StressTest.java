@@ -18,8 +18,9 @@ class StressTest {
   void nothingCrashesAndNothingGrows(String collector) throws Exception {
     File file = AgentProcess.temporaryFile(".jfr");
     AgentProcess process = AgentProcess.start("ctxstorage=otel",
-        List.of(collector, "-Xmx192m", "-XX:MaxMetaspaceSize=128m"), StressWorkload.class, SECONDS,
-        file.toString());
+        List.of(collector, "-Xmx192m", "-XX:MaxMetaspaceSize=128m",
+            "-javaagent:" + RedefinitionAgent.jar()),
+        StressWorkload.class, SECONDS, file.toString());
     process.awaitSuccess();
     file.delete();
     String output = process.output();

@@ -6,6 +6,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.instrument.ClassDefinition;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -39,6 +40,17 @@ public final class StressWorkload {
     }
   }
 
+  /** Runs while it is given new code. */
+  public static final class Redefined {
+    static long spin(long value) {
+      long result = value;
+      for (int i = 0; i < 10_000; i++) {
+        result = result * 33 ^ i;
+      }
+      return result;
+    }
+  }
+
   private interface Task {
     void run() throws Exception;
   }
@@ -56,6 +68,11 @@ public final class StressWorkload {
     threads.add(repeat("native", end, StressWorkload::callNative));
     threads.add(repeat("garbage", end, StressWorkload::allocate));
     threads.add(repeat("churn", end, StressWorkload::churn));
+    if (RedefinitionAgent.instrumentation != null) {
+      byte[] redefinedClass = classFile(Redefined.class);
+      threads.add(repeat("redefinition", end, () -> redefine(redefinedClass)));
+      threads.add(repeat("redefined", end, StressWorkload::callRedefined));
+    }
     if (Runtime.version().feature() >= 21) {
       threads.add(repeat("virtual", end, StressWorkload::virtualThreads));
     }
@@ -117,6 +134,17 @@ public final class StressWorkload {
     for (int i = 0; i < 200; i++) {
       sink += function.applyAsLong(i);
     }
+  }
+
+  /** The same code is new code to the JVM. */
+  private static void redefine(byte[] redefinedClass) throws Exception {
+    RedefinitionAgent.instrumentation.redefineClasses(
+        new ClassDefinition(Redefined.class, redefinedClass));
+    Thread.sleep(2);
+  }
+
+  private static void callRedefined() {
+    sink += Redefined.spin(sink);
   }
 
   private static void throwThrough(int depth) {
@@ -203,7 +231,8 @@ public final class StressWorkload {
   }
 
   private static byte[] classFile(Class<?> type) throws IOException {
-    try (InputStream in = type.getResourceAsStream("StressWorkload$Loaded.class")) {
+    String name = type.getName().substring(type.getName().lastIndexOf('.') + 1) + ".class";
+    try (InputStream in = type.getResourceAsStream(name)) {
       ByteArrayOutputStream out = new ByteArrayOutputStream();
       in.transferTo(out);
       return out.toByteArray();
