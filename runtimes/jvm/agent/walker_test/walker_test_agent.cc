@@ -256,10 +256,8 @@ void JNICALL OnStub(jvmtiEnv*, const char* name, const void* address, jint lengt
 }
 
 }  // namespace
-}  // namespace spanprof::jvm
 
 extern "C" JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM* vm, char* options, void*) {
-  using namespace spanprof::jvm;
   void* found = nullptr;
   if (vm->GetEnv(&found, JVMTI_VERSION_1_2) != JNI_OK) return JNI_ERR;
   agent = new TestAgent();
@@ -291,3 +289,5 @@ extern "C" JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM* vm, char* options, void*)
   }
   return JNI_OK;
 }
+
+}  // namespace spanprof::jvm
