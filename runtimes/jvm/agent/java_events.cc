@@ -15,8 +15,7 @@ using sampling::MonotonicNanoseconds;
 
 constexpr int kMaxFrames = 512;
 
-// When the calling thread began to wait for a monitor. A virtual thread may go on elsewhere while
-// it waits (from 24 on), so its wait is not measured then: the start is forgotten.
+// When the calling thread began to wait for a monitor.
 thread_local uint64_t wait_began_ns = 0;
 
 // 1 - exp(-x) for what is not negative, to six digits; the library does without libm.

@@ -14,7 +14,6 @@ final class RecordedSpans {
   long right;
   long switching; // in a method of a span, and no span, while its virtual thread is switched
   long without; // in a method of a span, and no span
-  long stale; // the span is the next one's already, and the stack still has the call before it
   long bare;
   long elsewhere; // in none of the methods
   final Map<String, Long> wrong = new TreeMap<>();
@@ -60,9 +59,6 @@ final class RecordedSpans {
       int number = Integer.parseInt(method.substring("under".length()));
       if (span == Spans.id(number) && root == Spans.root(number)) {
         right++;
-      } else if (span == Spans.id((number + 1) % Spans.COUNT)
-          && root == Spans.root((number + 1) % Spans.COUNT)) {
-        stale++;
       } else {
         wrong.merge(method + " shows " + Long.toHexString(span) + " of " + Long.toHexString(root), 1L,
             Long::sum);
@@ -94,7 +90,7 @@ final class RecordedSpans {
 
   @Override
   public String toString() {
-    return "right " + right + ", stale " + stale + ", bare " + bare + ", switching " + switching + ", without " + without + ", elsewhere " + elsewhere
+    return "right " + right + ", bare " + bare + ", switching " + switching + ", without " + without + ", elsewhere " + elsewhere
         + ", wrong " + wrong + ", roots " + roots;
   }
 }
