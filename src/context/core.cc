@@ -77,7 +77,7 @@ Result<void> Core::CreateRecords(const Options& options) {
                         ": the table of the first initialisation is used, " +
                         std::to_string(slots_.capacity()) + " slots");
   }
-  outside_.store(true, std::memory_order_relaxed);
+  outside_.store(true, std::memory_order_release);
   return {};
 }
 

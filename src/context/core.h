@@ -44,7 +44,7 @@ class Core {
   void Shutdown();
   bool initialized() const { return generation_.load(std::memory_order_acquire) != 0; }
   bool publishes_outside() const {
-    return initialized() && outside_.load(std::memory_order_relaxed);
+    return initialized() && outside_.load(std::memory_order_acquire);
   }
   // Null before the first Init. Valid for ever.
   const Configuration* configuration() const {
@@ -118,6 +118,8 @@ class Core {
   // told from one of now.
   std::atomic<uint32_t> generation_{0};
   std::atomic<uint32_t> last_generation_{0};
+  // Stored with release when the slot table is there, loaded with acquire before the table is used:
+  // the generation that a thread saw may be that of an earlier start, which had no table.
   std::atomic<bool> outside_{false};
   std::atomic<bool> timed_{false};
   std::atomic<bool> handlers_installed_{false};

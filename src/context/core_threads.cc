@@ -104,7 +104,8 @@ void Core::RecogniseUnannouncedFork() {
 void Core::PrepareThread(ThreadContext& context, uint32_t generation) {
   const uint32_t tid = context.tid.load(std::memory_order_relaxed);
   uint32_t attention = timed_.load(std::memory_order_relaxed) ? internal::kAttentionTimed : 0;
-  if (outside_.load(std::memory_order_relaxed)) {
+  const bool outside = outside_.load(std::memory_order_acquire);
+  if (outside) {
     attention |= internal::kAttentionOutside;
     InitialiseOtelRecord(context);
     Slot* slot = slots_.Claim(tid, context.otel_record);
@@ -119,7 +120,7 @@ void Core::PrepareThread(ThreadContext& context, uint32_t generation) {
   context.attention.store(attention, std::memory_order_relaxed);
   context.registered.store(generation, std::memory_order_release);
   registry_.Publish(context);
-  SetOtelThreadRecord(outside_.load(std::memory_order_relaxed) ? context.otel_record : nullptr);
+  SetOtelThreadRecord(outside ? context.otel_record : nullptr);
   MakeWritable(context);
 }
 
