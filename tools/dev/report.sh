@@ -21,10 +21,10 @@ run_logged() {
   set -e
 }
 
-# Shows the end of a log, without the lines of ninja and ctest about what went well.
+# show_log_end LOG [LINES]: shows the end of a log, without the lines of ninja and ctest about what went well.
 show_log_end() {
   local dull='^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed |\[[0-9]+/[0-9]+\] [A-Z][a-z]+ing )'
-  { grep -avE "$dull" "$1" || true; } | tail -n 60 | sed 's/^/  | /'
+  { grep -avE "$dull" "$1" || true; } | tail -n "${2:-60}" | sed 's/^/  | /'
   echo "  the whole output: ${1#"$ROOT"/}"
 }
 
@@ -84,8 +84,41 @@ record_ctest() {
   rm -f "$results"
   "$@" ctest --test-dir "$dir" -j "$JOBS" --output-on-failure --no-tests=error \
     --output-junit "$results" "${CTEST_OPTIONS[@]}" || status=$?
-  if [[ -f $results ]]; then record_junit "$results"; fi
+  if [[ -f $results ]]; then
+    record_junit "$results"
+    show_failed_tests "$results" >>"$LOGS/$PART.failures"
+  fi
   return "$status"
+}
+
+# show_failed_tests FILE: what each failed test of ctest's report printed, its first lines (where
+# sanitizers say what they found) and its last.
+show_failed_tests() {
+  awk '
+    function unescaped(text) {
+      gsub(/&lt;/, "<", text); gsub(/&gt;/, ">", text); gsub(/&quot;/, "\"", text)
+      gsub(/&apos;/, "\047", text); gsub(/&amp;/, "\\&", text)
+      return text
+    }
+    /<testcase / {
+      failed = / status="fail"/
+      test = $0; sub(/.* name="/, "", test); sub(/".*/, "", test)
+      if (failed) print "-- " unescaped(test)
+      count = 0
+    }
+    failed && /<system-out>/ { printing = 1; sub(/.*<system-out>/, "") }
+    printing {
+      ended = sub(/<\/system-out>.*/, "")
+      lines[++count] = unescaped($0)
+      if (ended) {
+        printing = 0
+        for (i = 1; i <= count; ++i) {
+          if (i <= 30 || i > count - 20) print lines[i]
+          else if (i == 31) print "... " count - 50 " lines ..."
+        }
+      }
+    }
+  ' "$1"
 }
 
 # record_junit FILE: ctest's own report, with what GoogleTest or a script printed in it. All text in
@@ -142,7 +175,7 @@ run_part() {
     record failed 1 "the part ran no test"
   fi
   if [[ -s $LOGS/$PART.failures ]]; then
-    show_log_end "$LOGS/$PART.failures"
+    show_log_end "$LOGS/$PART.failures" 200
   elif ((failed > 0)); then
     show_log_end "$log"
   fi
