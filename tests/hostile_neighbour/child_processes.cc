@@ -70,6 +70,7 @@ void Spawns() {
 }
 
 void RunsShells() {
+  const std::lock_guard lock(keyboard_signals);
   const int status = system("exit 7");
   Expect(WIFEXITED(status) && WEXITSTATUS(status) == 7, "system(\"exit 7\")", status, 7 << 8);
   FILE* output = popen("echo one; echo two", "r");

@@ -88,8 +88,8 @@ void QueuesValues() {
 
 void IsToldOfItsOwnHandlers() {
   struct sigaction now = {};
-  // Not SIGINT: while another thread is in system(), that is ignored.
-  for (const int signal : {SIGPROF, SIGURG, SIGTERM, SIGHUP, SIGUSR1}) {
+  const std::lock_guard lock(keyboard_signals);
+  for (const int signal : {SIGPROF, SIGURG, SIGTERM, SIGHUP, SIGUSR1, SIGINT, SIGQUIT}) {
     if (signal == SIGURG && !SignalUrgentIsOurs()) continue;
     sigaction(signal, nullptr, &now);
     Expect(now.sa_handler == SIG_DFL, "a handler that was never set", signal, 0);

@@ -11,6 +11,7 @@
 //   }
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 namespace spanprof::hostile {
@@ -32,6 +33,10 @@ bool SignalUrgentIsOurs();
 // The path of this program, and of the plugin that it loads.
 const std::string& OwnPath();
 const std::string& PluginPath();
+
+// system() ignores SIGINT and SIGQUIT in the whole process until it returns: it is called, and
+// those handlers are looked at, with this held.
+inline std::mutex keyboard_signals;
 
 // Uses about so much CPU time of the calling thread.
 void Burn(unsigned microseconds);
