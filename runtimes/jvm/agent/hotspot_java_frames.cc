@@ -11,7 +11,6 @@ namespace {
 
 constexpr uint64_t kWord = sizeof(uint64_t);
 // How far a stub's frame may reach.
-constexpr uint64_t kSearchedWords = 96;
 constexpr uint64_t kMaxStubFrame = 16384;
 // What an interpreted method's arguments and locals may take before its frame is made.
 constexpr uint64_t kMaxLocals = 65536;
@@ -64,6 +63,10 @@ HotspotJavaFrames::Step HotspotJavaFrames::Enter(uint64_t pc, uint64_t stack_poi
   return heaps_.Contains(pc) ? Step::kCaller : Step::kNative;
 }
 
+bool HotspotJavaFrames::LoadLive(uint64_t address, uint64_t& value) noexcept {
+  return address >= stack_pointer_ && stack_.Load(address, value);
+}
+
 void HotspotJavaFrames::AddAll(const CodeInfo& info, FrameList& frames) const noexcept {
   for (unsigned i = 0; i < info.frame_count; ++i) frames.Add(info.frames[i]);
 }
@@ -78,7 +81,7 @@ HotspotJavaFrames::Step HotspotJavaFrames::Next(FrameList& frames) noexcept {
       const bool first_of_continuation = !interrupted_ && heaps_.IsContinuationEntry(pc_);
       AddAll(info, frames);
       if (info.frames_cut) return Fail(JavaWalkFailure::kInlinedTooDeep);
-      return first_of_continuation ? Step::kContinuation : NextCompiled(info);
+      return first_of_continuation ? Step::kContinuation : NextCompiled(info, frames);
     }
     case CodeKind::kDeoptimised:
       return NextDeoptimised(info, frames);
@@ -86,11 +89,11 @@ HotspotJavaFrames::Step HotspotJavaFrames::Next(FrameList& frames) noexcept {
       return Step::kFrozen;
     case CodeKind::kStub:
     case CodeKind::kBareStub:
-      return NextStub(info);
+      return NextStub(info, frames);
     case CodeKind::kUnknown:
       break;
   }
-  return interrupted_ ? NextBySearch(JavaWalkFailure::kUnknownJavaCode)
+  return interrupted_ ? NextBySearch(frames, JavaWalkFailure::kUnknownJavaCode)
                       : Fail(JavaWalkFailure::kUnknownJavaCode);
 }
 
@@ -98,77 +101,115 @@ HotspotJavaFrames::Step HotspotJavaFrames::Next(FrameList& frames) noexcept {
 HotspotJavaFrames::Step HotspotJavaFrames::NextEntryFrame() noexcept {
   uint64_t caller = 0;
   uint64_t caller_frame = 0;
-  if (frame_pointer_ < stack_pointer_ || !stack_.Load(frame_pointer_, caller_frame) ||
-      !stack_.Load(At(frame_pointer_, 1), caller)) {
+  if (frame_pointer_ < stack_pointer_ || !LoadLive(frame_pointer_, caller_frame) ||
+      !LoadLive(At(frame_pointer_, 1), caller)) {
     return Fail(JavaWalkFailure::kUnreadableJavaStack);
   }
   return Enter(caller, At(frame_pointer_, 2), caller_frame);
 }
 
-HotspotJavaFrames::Step HotspotJavaFrames::NextInterpreted(FrameList& frames) noexcept {
-  uint64_t method_word = 0;
-  HotspotMethod method;
-  if (frame_pointer_ < stack_pointer_ || !stack_.Load(At(frame_pointer_, kMethod), method_word) ||
-      !methods_.Find(memory_, method_word, method)) {
-    return interrupted_ ? NextHalfMadeInterpreted(frames)
-                        : Fail(JavaWalkFailure::kInterpreterFrame);
+bool HotspotJavaFrames::FindInterpretedFrame(InterpretedFrame& found) noexcept {
+  uint64_t method = 0;
+  if (frame_pointer_ < stack_pointer_ || !LoadLive(At(frame_pointer_, kMethod), method) ||
+      !methods_.Find(memory_, method, found.method)) {
+    return false;
   }
+  // It is pushed after the method.
+  if (!LoadLive(At(frame_pointer_, kBytecodePointer), found.bytecode)) found.bytecode = 0;
+  return true;
+}
+
+HotspotJavaFrames::Step HotspotJavaFrames::NextInterpreted(FrameList& frames) noexcept {
+  if (interrupted_ && !kHasLinkRegister) {
+    HotspotMethod entered;
+    Return to;
+    if (FindReturnWithoutFrame(to)) {
+      if (methods_.Find(memory_, registers_[kMethodRegister], entered) && entered.id != 0) {
+        frames.Add(JavaFrameWord(entered.id, 0));
+      }
+      return Enter(to.pc, to.stack_pointer, frame_pointer_);
+    }
+  }
+  InterpretedFrame frame;
+  if (FindInterpretedFrame(frame)) return LeaveInterpreted(frame, frames);
+  return interrupted_ ? NextHalfMadeInterpreted(frames) : Fail(JavaWalkFailure::kInterpreterFrame);
+}
+
+HotspotJavaFrames::Step HotspotJavaFrames::LeaveInterpreted(const InterpretedFrame& frame,
+                                                            FrameList& frames) noexcept {
   uint64_t caller = 0;
   uint64_t caller_frame = 0;
   uint64_t caller_stack = 0;
-  uint64_t bytecode = 0;
-  if (!stack_.Load(frame_pointer_, caller_frame) || !stack_.Load(At(frame_pointer_, 1), caller) ||
-      !stack_.Load(At(frame_pointer_, kSenderStackPointer), caller_stack) ||
-      !stack_.Load(At(frame_pointer_, kBytecodePointer), bytecode)) {
+  if (!LoadLive(frame_pointer_, caller_frame) || !LoadLive(At(frame_pointer_, 1), caller) ||
+      !LoadLive(At(frame_pointer_, kSenderStackPointer), caller_stack)) {
     return Fail(JavaWalkFailure::kUnreadableJavaStack);
   }
   int32_t index = -1;
   // While it runs, the bytecode pointer is in a register, and the frame has an old one.
-  if (interrupted_) index = method.IndexOf(registers_[kBytecodeRegister]);
-  if (index < 0) index = method.IndexOf(bytecode);
-  frames.Add(method.id == 0 ? MarkerFrameWord(FrameMarker::kMethodWithoutId)
-                            : JavaFrameWord(method.id, index));
+  if (interrupted_) index = frame.method.IndexOf(registers_[kBytecodeRegister]);
+  if (index < 0) index = frame.method.IndexOf(frame.bytecode);
+  frames.Add(frame.method.id == 0 ? MarkerFrameWord(FrameMarker::kMethodWithoutId)
+                                  : JavaFrameWord(frame.method.id, index));
   // A compiled caller's frame is found from its own stack pointer, not from where the arguments
   // ended. That of an interpreted one does not matter, as long as it is above.
   if (caller_stack <= frame_pointer_) caller_stack = At(frame_pointer_, 2);
   return Enter(caller, caller_stack, caller_frame);
 }
 
-// Interrupted where the interpreter makes a method's frame, or after it has taken it down: where it
-// returns to is on top of the stack, or in a register.
+// Interrupted where the interpreter makes a method's frame: it has a frame pointer already, and the
+// rest is yet to be pushed.
 HotspotJavaFrames::Step HotspotJavaFrames::NextHalfMadeInterpreted(FrameList& frames) noexcept {
   HotspotMethod method;
-  const bool entering = methods_.Find(memory_, registers_[kMethodRegister], method);
-  uint64_t caller_stack = 0;
-  const uint64_t sender = registers_[kSenderRegister];
-  if (sender > stack_pointer_ && sender - stack_pointer_ < kMaxLocals && sender % kWord == 0) {
-    caller_stack = sender;
-  }
-  uint64_t caller = 0;
+  Return to;
   uint64_t caller_frame = 0;
-  // It has a frame pointer already, and the rest is yet to be pushed.
-  if (frame_pointer_ >= stack_pointer_ &&
+  const bool has_frame_pointer =
+      frame_pointer_ >= stack_pointer_ &&
       frame_pointer_ - stack_pointer_ <= kInterpreterFrameWords * kWord &&
-      stack_.Load(frame_pointer_, caller_frame) && stack_.Load(At(frame_pointer_, 1), caller) &&
-      IsReturnAddress(caller)) {
-    if (entering && method.id != 0) frames.Add(JavaFrameWord(method.id, 0));
-    const uint64_t end = At(frame_pointer_, 2);
-    return Enter(caller, caller_stack > end ? caller_stack : end, caller_frame);
+      LoadLive(frame_pointer_, caller_frame) && LoadLive(At(frame_pointer_, 1), to.pc);
+  // Where the caller's stack pointer is goes from a register to the frame.
+  const bool can_return =
+      has_frame_pointer &&
+      ((LoadLive(At(frame_pointer_, kSenderStackPointer), to.stack_pointer) &&
+        to.stack_pointer > frame_pointer_ && to.stack_pointer - frame_pointer_ < kMaxLocals &&
+        CanReturnTo(to.pc, to.stack_pointer)) ||
+       FindStackPointerOf(to.pc, At(frame_pointer_, 2), to.stack_pointer));
+  if (!can_return) return NextBySearch(frames, JavaWalkFailure::kInterpreterFrame);
+  if (methods_.Find(memory_, registers_[kMethodRegister], method) && method.id != 0) {
+    frames.Add(JavaFrameWord(method.id, 0));
   }
-  if (stack_.Load(stack_pointer_, caller) && IsReturnAddress(caller)) {
-    if (caller_stack == 0) caller_stack = stack_pointer_ + kWord;
-  } else {
-    caller = 0;
-    for (const unsigned candidate : kReturnRegisters) {
-      if (!IsReturnAddress(registers_[candidate])) continue;
-      caller = registers_[candidate];
-      break;
-    }
-    if (caller_stack == 0) caller_stack = stack_pointer_;
+  return Enter(to.pc, to.stack_pointer, caller_frame);
+}
+
+// Where a method is entered or left, between compiled and interpreted code, there is no frame: the
+// return address is on top of the stack or in a register, and the caller's stack pointer may be in
+// another.
+bool HotspotJavaFrames::FindReturnWithoutFrame(Return& to) noexcept {
+  if (LoadLive(stack_pointer_, to.pc) &&
+      FindStackPointerOf(to.pc, At(stack_pointer_, 1), to.stack_pointer)) {
+    return true;
   }
-  if (entering && method.id != 0) frames.Add(JavaFrameWord(method.id, 0));
-  if (caller == 0) return NextBySearch(JavaWalkFailure::kInterpreterFrame);
-  return Enter(caller, caller_stack, frame_pointer_);
+  for (const ReturnRegisters& pair : kReturnRegisters) {
+    to.pc = registers_[pair.return_address];
+    to.stack_pointer = registers_[pair.stack_pointer];
+    if (to.stack_pointer < stack_pointer_ || to.stack_pointer - stack_pointer_ >= kMaxLocals)
+      continue;
+    // The frame is being made: it has its frame pointer, and the registers are still what they
+    // were.
+    if (frame_pointer_ >= stack_pointer_ && frame_pointer_ < to.stack_pointer) continue;
+    if (CanReturnTo(to.pc, to.stack_pointer)) return true;
+  }
+  return false;
+}
+
+bool HotspotJavaFrames::FindStackPointerOf(uint64_t caller, uint64_t usual,
+                                           uint64_t& found) noexcept {
+  found = usual;
+  if (CanReturnTo(caller, usual)) return true;
+  for (const ReturnRegisters& pair : kReturnRegisters) {
+    found = registers_[pair.stack_pointer];
+    if (found > usual && found - usual < kMaxLocals && CanReturnTo(caller, found)) return true;
+  }
+  return false;
 }
 
 HotspotJavaFrames::Step HotspotJavaFrames::NextByFrameSize(unsigned words,
@@ -177,13 +218,14 @@ HotspotJavaFrames::Step HotspotJavaFrames::NextByFrameSize(unsigned words,
   const uint64_t end = stack_pointer_ + words * kWord;
   uint64_t caller = 0;
   uint64_t caller_frame = 0;
-  if (!stack_.Load(At(end, -1), caller) || !stack_.Load(At(end, -2), caller_frame)) {
+  if (!LoadLive(At(end, -1), caller) || !LoadLive(At(end, -2), caller_frame)) {
     return Fail(JavaWalkFailure::kUnreadableJavaStack);
   }
   return Enter(caller, end, caller_frame);
 }
 
-HotspotJavaFrames::Step HotspotJavaFrames::NextCompiled(const CodeInfo& info) noexcept {
+HotspotJavaFrames::Step HotspotJavaFrames::NextCompiled(const CodeInfo& info,
+                                                        FrameList& frames) noexcept {
   if (!interrupted_) {
     return NextByFrameSize(info.frame_words, JavaWalkFailure::kCompiledFrame);
   }
@@ -193,13 +235,13 @@ HotspotJavaFrames::Step HotspotJavaFrames::NextCompiled(const CodeInfo& info) no
     if (kHasLinkRegister && words == 0) {
       caller = registers_[kLinkRegister];
       if (IsReturnAddress(caller)) return Enter(caller, stack_pointer_, frame_pointer_);
-    } else if (stack_.Load(At(stack_pointer_, words), caller) && IsReturnAddress(caller)) {
+    } else if (LoadLive(At(stack_pointer_, words), caller) && IsReturnAddress(caller)) {
       uint64_t frame_pointer = frame_pointer_;
-      if (words > 0) (void)stack_.Load(At(stack_pointer_, words - 1), frame_pointer);
+      if (words > 0) (void)LoadLive(At(stack_pointer_, words - 1), frame_pointer);
       return Enter(caller, At(stack_pointer_, words + 1), frame_pointer);
     }
   }
-  if (info.frame_words > 1 && stack_.Load(At(stack_pointer_, info.frame_words - 1), caller) &&
+  if (info.frame_words > 1 && LoadLive(At(stack_pointer_, info.frame_words - 1), caller) &&
       IsCaller(caller)) {
     // The frame's place may be taken before the caller's frame pointer is stored in it.
     if (info.bytes_in < info.frame_complete) {
@@ -207,7 +249,7 @@ HotspotJavaFrames::Step HotspotJavaFrames::NextCompiled(const CodeInfo& info) no
     }
     return NextByFrameSize(info.frame_words, JavaWalkFailure::kCompiledFrame);
   }
-  return NextBySearch(JavaWalkFailure::kCompiledFrame);
+  return NextBySearch(frames, JavaWalkFailure::kCompiledFrame);
 }
 
 int HotspotJavaFrames::WordsToReturnAddress(const CodeInfo& info) const noexcept {
@@ -224,7 +266,7 @@ HotspotJavaFrames::Step HotspotJavaFrames::NextDeoptimised(CodeInfo& info,
                                                            FrameList& frames) noexcept {
   uint64_t original = 0;
   const unsigned words = info.frame_words;
-  if (!stack_.Load(stack_pointer_ + static_cast<uint64_t>(int64_t{info.original_pc}), original)) {
+  if (!LoadLive(stack_pointer_ + static_cast<uint64_t>(int64_t{info.original_pc}), original)) {
     return Fail(JavaWalkFailure::kUnreadableJavaStack);
   }
   code_.Look(memory_, original, false, info);
@@ -233,53 +275,66 @@ HotspotJavaFrames::Step HotspotJavaFrames::NextDeoptimised(CodeInfo& info,
   return NextByFrameSize(words, JavaWalkFailure::kCompiledFrame);
 }
 
-HotspotJavaFrames::Step HotspotJavaFrames::NextStub(const CodeInfo& info) noexcept {
+HotspotJavaFrames::Step HotspotJavaFrames::NextStub(const CodeInfo& info,
+                                                    FrameList& frames) noexcept {
   if (info.kind == CodeKind::kStub) {
     uint64_t caller = 0;
     // One that takes compiled frames apart has frames of several sizes.
-    if (stack_.Load(At(stack_pointer_, info.frame_words - 1), caller) && IsCaller(caller)) {
+    if (LoadLive(At(stack_pointer_, info.frame_words - 1), caller) && IsCaller(caller)) {
       return NextByFrameSize(info.frame_words, JavaWalkFailure::kStubFrame);
     }
   }
-  return NextBySearch(JavaWalkFailure::kStubFrame);
+  return NextBySearch(frames, JavaWalkFailure::kStubFrame);
 }
 
-// Code whose frame is not described: what can be a return address near the top of the stack is
-// taken for it.
-HotspotJavaFrames::Step HotspotJavaFrames::NextBySearch(JavaWalkFailure failure) noexcept {
-  uint64_t caller = 0;
+// Code whose frame is not described. Nothing is guessed from what lies on the stack: the words that
+// calls which have returned left there look like frames.
+HotspotJavaFrames::Step HotspotJavaFrames::NextBySearch(FrameList& frames,
+                                                        JavaWalkFailure failure) noexcept {
   if (interrupted_) {
-    if (kHasLinkRegister && IsReturnAddress(registers_[kLinkRegister])) {
+    if (kHasLinkRegister && CanReturnTo(registers_[kLinkRegister], stack_pointer_)) {
       return Enter(registers_[kLinkRegister], stack_pointer_, frame_pointer_);
     }
-    if (stack_.Load(stack_pointer_, caller) &&
-        (IsReturnAddress(caller) || IsNativeCaller(caller))) {
-      return Enter(caller, At(stack_pointer_, 1), frame_pointer_);
+    if (Return to; FindReturnWithoutFrame(to)) {
+      return Enter(to.pc, to.stack_pointer, frame_pointer_);
     }
   }
+  // An adapter that the interpreter has called has no frame of its own.
+  if (InterpretedFrame frame;
+      FindInterpretedFrame(frame) && frame.method.IndexOf(frame.bytecode) >= 0) {
+    return LeaveInterpreted(frame, frames);
+  }
+  uint64_t caller = 0;
   uint64_t saved = 0;
-  const bool has_frame =
-      frame_pointer_ >= stack_pointer_ && frame_pointer_ - stack_pointer_ < kMaxStubFrame &&
-      stack_.Load(frame_pointer_, saved) && stack_.Load(At(frame_pointer_, 1), caller);
-  // Native for the call stub itself, on its way in or out, and for stubs that the VM calls.
-  if (has_frame && (IsReturnAddress(caller) || IsNativeCaller(caller))) {
-    return Enter(caller, At(frame_pointer_, 2), saved);
+  if (frame_pointer_ < stack_pointer_ || frame_pointer_ - stack_pointer_ >= kMaxStubFrame ||
+      !LoadLive(frame_pointer_, saved)) {
+    return Fail(failure);
   }
   // The stub that a method calls before its first instruction keeps a word between the two.
-  if (has_frame && stack_.Load(At(frame_pointer_, 2), caller) && IsReturnAddress(caller)) {
-    return Enter(caller, At(frame_pointer_, 3), saved);
-  }
-  for (int64_t word = 1; word < static_cast<int64_t>(kSearchedWords); ++word) {
-    uint64_t found = 0;
-    if (!stack_.Load(At(stack_pointer_, word), found)) break;
-    if (!IsReturnAddress(found)) continue;
-    // What a frame saves below its return address is the caller's frame pointer, if it has one.
-    uint64_t below = 0;
-    const bool is_frame_pointer = stack_.Load(At(stack_pointer_, word - 1), below) &&
-                                  below > stack_pointer_ && below - stack_pointer_ < kMaxLocals;
-    return Enter(found, At(stack_pointer_, word + 1), is_frame_pointer ? below : frame_pointer_);
+  for (const int64_t word : {1, 2}) {
+    if (LoadLive(At(frame_pointer_, word), caller) &&
+        CanReturnTo(caller, At(frame_pointer_, word + 1))) {
+      return Enter(caller, At(frame_pointer_, word + 1), saved);
+    }
   }
   return Fail(failure);
+}
+
+bool HotspotJavaFrames::CanReturnTo(uint64_t pc, uint64_t stack_pointer) noexcept {
+  // Native for the call stub itself, on its way in or out, and for stubs that the VM calls.
+  if (!heaps_.Contains(pc)) return IsNativeCaller(pc);
+  if (!IsReturnAddress(pc)) return false;
+  if (pc == heaps_.call_stub_return() || heaps_.IsInterpreter(pc)) return true;
+  CodeInfo info;
+  code_.Look(memory_, pc, false, info);
+  if (info.kind != CodeKind::kCompiled && info.kind != CodeKind::kDeoptimised) {
+    return info.kind != CodeKind::kUnknown;
+  }
+  // With the right stack pointer, a compiled method's own return address is where it belongs.
+  uint64_t callers_caller = 0;
+  return info.frame_words > 1 &&
+         LoadLive(At(stack_pointer, info.frame_words - 1), callers_caller) &&
+         IsCaller(callers_caller);
 }
 
 bool HotspotJavaFrames::IsNativeCaller(uint64_t pc) const noexcept {

@@ -53,20 +53,40 @@ class HotspotJavaFrames {
  private:
   static constexpr unsigned kRegisters = 32;
 
+  struct InterpretedFrame {
+    HotspotMethod method;
+    uint64_t bytecode = 0;
+  };
+  struct Return {
+    uint64_t pc = 0;
+    uint64_t stack_pointer = 0;
+  };
+
   Step Fail(JavaWalkFailure failure) noexcept {
     failure_ = failure;
     return Step::kFailed;
   }
   // Goes to the caller: its pc, its stack pointer, its frame pointer.
   Step Enter(uint64_t pc, uint64_t stack_pointer, uint64_t frame_pointer) noexcept;
+  // A word of the present frame or of one that called it. What lies below the stack pointer was
+  // left behind by calls that have returned, and looks like frames.
+  [[nodiscard]] bool LoadLive(uint64_t address, uint64_t& value) noexcept;
   Step NextInterpreted(FrameList& frames) noexcept;
   Step NextHalfMadeInterpreted(FrameList& frames) noexcept;
-  Step NextCompiled(const CodeInfo& info) noexcept;
+  Step LeaveInterpreted(const InterpretedFrame& frame, FrameList& frames) noexcept;
+  Step NextCompiled(const CodeInfo& info, FrameList& frames) noexcept;
   Step NextDeoptimised(CodeInfo& info, FrameList& frames) noexcept;
-  Step NextStub(const CodeInfo& info) noexcept;
+  Step NextStub(const CodeInfo& info, FrameList& frames) noexcept;
   Step NextEntryFrame() noexcept;
   Step NextByFrameSize(unsigned words, JavaWalkFailure failure) noexcept;
-  Step NextBySearch(JavaWalkFailure failure) noexcept;
+  Step NextBySearch(FrameList& frames, JavaWalkFailure failure) noexcept;
+  // The interpreter's frame that the frame pointer leads to, as far as it is made.
+  [[nodiscard]] bool FindInterpretedFrame(InterpretedFrame& found) noexcept;
+  [[nodiscard]] bool FindReturnWithoutFrame(Return& to) noexcept;
+  // The stack pointer of code that is returned to: the usual one, or one that a register has.
+  [[nodiscard]] bool FindStackPointerOf(uint64_t caller, uint64_t usual, uint64_t& found) noexcept;
+  // Whether code at that return address can have that stack pointer.
+  [[nodiscard]] bool CanReturnTo(uint64_t pc, uint64_t stack_pointer) noexcept;
   // Of an interrupted compiled method: how many words lie above the return address. -1: the frame
   // is whole.
   [[nodiscard]] int WordsToReturnAddress(const CodeInfo& info) const noexcept;

@@ -12,6 +12,13 @@ namespace spanprof::jvm {
 // So many bytes before and behind a pc are looked at.
 inline constexpr uint64_t kCodeWindow = 16;
 
+// Where a return address, and the stack pointer of the code that is returned to, are for a few
+// instructions while neither is on the stack. By DWARF's numbers.
+struct ReturnRegisters {
+  unsigned return_address;
+  unsigned stack_pointer;
+};
+
 #if defined(__x86_64__)
 
 inline constexpr bool kHasLinkRegister = false;
@@ -19,9 +26,8 @@ inline constexpr unsigned kLinkRegister = 0;
 // By DWARF's numbers.
 inline constexpr unsigned kBytecodeRegister = 13;  // r13
 inline constexpr unsigned kMethodRegister = 3;     // rbx, when a method is entered
-inline constexpr unsigned kSenderRegister = 13;    // r13, when a method is entered
-// Where the interpreter keeps a return address for a few instructions.
-inline constexpr unsigned kReturnRegisters[] = {0, 4, 5, 1, 2};  // rax, rsi, rdi, rdx, rcx
+// rax and r13 when a method is entered, r13 and rbx when an interpreted one is left.
+inline constexpr ReturnRegisters kReturnRegisters[] = {{0, 13}, {13, 3}};
 inline constexpr uint64_t kCallBytes = 7;
 
 // `pc` has kCallBytes before it.
@@ -70,8 +76,7 @@ inline constexpr bool kHasLinkRegister = true;
 inline constexpr unsigned kLinkRegister = 30;
 inline constexpr unsigned kBytecodeRegister = 22;
 inline constexpr unsigned kMethodRegister = 12;
-inline constexpr unsigned kSenderRegister = 19;
-inline constexpr unsigned kReturnRegisters[] = {30};
+inline constexpr ReturnRegisters kReturnRegisters[] = {{30, 19}};
 inline constexpr uint64_t kCallBytes = 4;
 
 inline bool FollowsCall(uint64_t pc) noexcept {

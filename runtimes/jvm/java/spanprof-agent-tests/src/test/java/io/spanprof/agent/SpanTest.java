@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.File;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -18,10 +19,18 @@ class SpanTest {
 
   @ParameterizedTest
   @CsvSource({
-    "threads, profiler", "threads, otel", "pool, profiler", "pool, otel", "virtual, profiler",
-    "virtual, otel"
+    "threads, profiler, ''",
+    "threads, otel, ''",
+    "pool, profiler, ''",
+    "pool, otel, ''",
+    "virtual, profiler, ''",
+    "virtual, otel, ''",
+    "calls, profiler, -Xint",
+    "calls, otel, mixed",
+    "calls, profiler, mixed -XX:TieredStopAtLevel=1",
+    "calls, profiler, mixed -XX:-TieredCompilation",
   })
-  void samplesCarryTheirSpan(String kind, String storage) throws Exception {
+  void samplesCarryTheirSpan(String kind, String storage, String compilers) throws Exception {
     boolean virtual = kind.equals("virtual");
     assumeTrue(!virtual || Runtime.version().feature() >= 21, "this JDK has no virtual threads");
     RecordedSpans all = new RecordedSpans();
@@ -29,13 +38,13 @@ class SpanTest {
       File file = AgentProcess.temporaryFile(".jfr");
       String options = "start,cpu=200us,wall=1ms,threads=4,ctxstorage=" + storage + ",jfr,file=" + file
           + (virtual ? ",vthreads=on" : "");
-      AgentProcess process = AgentProcess.start(options, KEEP_METHODS, SpanWorkload.class, kind,
-          Integer.toString(seconds));
+      AgentProcess process = AgentProcess.start(options, jvmOptions(compilers), SpanWorkload.class,
+          kind, Integer.toString(seconds));
       process.awaitSuccess();
       assertEquals("", process.output());
       all = RecordedSpans.read(file);
       file.delete();
-      System.out.println(kind + " " + storage + ": " + all);
+      System.out.println(kind + " " + storage + " " + compilers + ": " + all);
       assertEquals("{}", all.wrong.toString(), all.toString());
     }
     assertTrue(all.right >= SAMPLES, all.toString());
@@ -47,5 +56,24 @@ class SpanTest {
     } else {
       assertEquals(0, all.without + all.switching, all.toString());
     }
+  }
+
+  /**
+   * "mixed": every other method is interpreted for ever, so that compiled and interpreted code call
+   * each other all the time. There the stack has no frames for a few instructions, and what earlier
+   * calls have left on it looks like some.
+   */
+  private static List<String> jvmOptions(String compilers) {
+    List<String> options = new ArrayList<>(KEEP_METHODS);
+    for (String option : compilers.split(" ")) {
+      if (option.equals("mixed")) {
+        for (int number = 1; number < Spans.COUNT; number += 2) {
+          options.add("-XX:CompileCommand=exclude," + Spans.class.getName() + "::under" + number);
+        }
+      } else if (!option.isEmpty()) {
+        options.add(option);
+      }
+    }
+    return options;
   }
 }

@@ -22,7 +22,10 @@ public final class SpanWorkload {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(Long.parseLong(arguments[1]));
     switch (arguments[0]) {
       case "threads":
-        threads(end);
+        threads(end, ROUNDS);
+        break;
+      case "calls":
+        threads(end, 1);
         break;
       case "pool":
         pool(end);
@@ -35,11 +38,11 @@ public final class SpanWorkload {
     }
   }
 
-  /** A span each microsecond, nested now and then. */
-  private static void threads(long end) throws InterruptedException {
+  /** A span each microsecond, or as often as can be; and none now and then. */
+  private static void threads(long end, int rounds) throws InterruptedException {
     List<Thread> threads = new ArrayList<>();
     for (int i = 0; i < 4; i++) {
-      Thread thread = new Thread(() -> changeSpans(end), "spans " + i);
+      Thread thread = new Thread(() -> changeSpans(end, rounds), "spans " + i);
       thread.start();
       threads.add(thread);
     }
@@ -48,15 +51,15 @@ public final class SpanWorkload {
     }
   }
 
-  private static void changeSpans(long end) {
+  private static void changeSpans(long end, int rounds) {
     ThreadContext context = ThreadContext.current();
     for (int i = 0; ; i++) {
       int number = i % Spans.COUNT;
       context.put(Spans.id(number), Spans.root(number));
-      Spans.under(number, () -> Spans.burn(ROUNDS));
+      Spans.under(number, () -> Spans.burn(rounds));
       if (i % 7 == 0) {
         context.clear();
-        Spans.bare(() -> Spans.burn(ROUNDS));
+        Spans.bare(() -> Spans.burn(rounds));
       }
       if (i % 1024 == 0 && System.nanoTime() > end) {
         return;
