@@ -36,6 +36,7 @@ class MixedWalk {
         native_(reader, stack, at),
         java_(layout, heaps, methods, code, reader, stack) {
     in_java_ = heaps_.Contains(native_.pc());
+    interrupted_in_java_ = in_java_;
     if (in_java_) {
       java_.StartAt(at);
       seen_java_ = true;
@@ -161,14 +162,18 @@ class MixedWalk {
   }
 
   bool AddFrozen(HotspotMemory& memory) noexcept {
-    if (!frozen_.available()) return false;
     // While the VM copies frames from or to the heap, they may be in both places or in none.
+    if (!frozen_.available() || !interrupted_in_java_) return false;
     unsigned first = 0;
     while (first < frames_.count() && !sampling::IsRuntimeFrame(frames_.word(first))) ++first;
     if (first == frames_.count()) return false;
     if (MethodOf(frames_.word(first)) == frozen_.freezing_method()) return false;
     JavaThreadEntry thread;
+    uint64_t state = 0;
+    // In any other state the collector may be moving the objects that they are in.
     return threads_.Find(static_cast<uint32_t>(syscall(SYS_gettid)), thread) &&
+           memory.LoadField(thread.vm_thread, layout_.thread_state, state) &&
+           static_cast<int64_t>(state) == layout_.state_in_java &&
            frozen_.Add(memory, thread.vm_thread, heaps_, methods_, code_, frames_);
   }
 
@@ -183,6 +188,7 @@ class MixedWalk {
   NativeFrames native_;
   HotspotJavaFrames java_;
   bool in_java_ = false;
+  bool interrupted_in_java_ = false;
   bool seen_java_ = false;
   bool ended_ = false;
   uint8_t failure_ = 0;

@@ -51,8 +51,8 @@ Result<void> JvmRuntime::ChooseWalker(JavaWalker wanted, const sampling::CodeMap
       auto walker = HotspotWalker::Create(native_code, threads_.table(), AnyMethod(thread.jni()));
       if (!walker) return tl::make_unexpected(walker.error());
       hotspot_walker_ = *std::move(walker);
-      // ReadFrozenFrames is not asked for: in the one run that had samples under a wrong span, five
-      // of eleven thousand, it was on. A stack ends with a marker where it goes on in the heap.
+      // Where they cannot be read, a stack ends with a marker that says so.
+      (void)hotspot_walker_->ReadFrozenFrames(thread.jni());
       thread_state_.emplace(hotspot_walker_->layout(), threads_.table());
     }
     walker_ = hotspot_walker_.get();
