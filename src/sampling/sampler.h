@@ -116,6 +116,7 @@ class Sampler final : public RuntimeEvents {
   void CountOwnCpu();
   void RemoveThread(SampledThread& thread);
   void LearnStackBounds();
+  void LearnStackBoundsSoon();
   void TickWall(uint64_t tick);
   bool SleptSinceWallSample(const SampledThread& thread, uint64_t cpu_ns) const;
   bool Drain();
