@@ -41,7 +41,6 @@ struct Empty final : Profiler {
       empty_samples.fetch_add(
           info->si_code == SI_TIMER ? 1 + static_cast<uint64_t>(info->si_overrun) : 1,
           std::memory_order_relaxed);
-      if (info->si_code != SI_TIMER) ioctl(info->si_fd, PERF_EVENT_IOC_REFRESH, 1);
     };
     action.sa_flags = SA_SIGINFO | SA_RESTART;
     sigaction(SIGPROF, &action, nullptr);
@@ -76,7 +75,7 @@ struct Empty final : Profiler {
   void SwitchOn() override {
     if (fd >= 0) {
       ioctl(fd, PERF_EVENT_IOC_RESET, 0);
-      ioctl(fd, PERF_EVENT_IOC_REFRESH, 1);
+      ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
       return;
     }
     const timespec period = {0, period_ns};

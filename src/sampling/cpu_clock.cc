@@ -20,6 +20,8 @@
 namespace spanprof::sampling {
 namespace {
 
+constexpr uint32_t kPerfSamplesUnread = 16;
+
 uint64_t Nanoseconds(const timespec& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
 }
@@ -138,9 +140,13 @@ bool CpuClock::ArmPerf(SampledThread& thread) {
   owner.type = F_OWNER_TID;
   owner.pid = static_cast<pid_t>(tid);
   thread.perf_count = 0;
+  thread.perf_taken_ns = 0;
+  thread.perf_unread = 0;
   thread.perf_fd.store(fd, std::memory_order_release);
+  // It goes on by itself. To stop it at each signal and start it anew in the handler takes longer
+  // than all the rest of a sample, and the kernel keeps no more than one signal waiting anyway.
   if (fcntl(fd, F_SETFL, O_ASYNC) != 0 || fcntl(fd, F_SETSIG, kSamplingSignal) != 0 ||
-      fcntl(fd, F_SETOWN_EX, &owner) != 0 || ioctl(fd, PERF_EVENT_IOC_REFRESH, 1) != 0) {
+      fcntl(fd, F_SETOWN_EX, &owner) != 0 || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) != 0) {
     thread.perf_fd.store(-1, std::memory_order_release);
     Close(fd);
     return false;
@@ -164,17 +170,25 @@ void CpuClock::Disarm(SampledThread& thread) {
   }
 }
 
-uint64_t CpuClock::TakePerfCount(SampledThread& thread) const {
+uint64_t CpuClock::TakePerfCount(SampledThread& thread, uint64_t now_ns) const {
   const int fd = thread.perf_fd.load(std::memory_order_acquire);
   uint64_t count = 0;
   uint64_t intervals = 1;
-  if (fd >= 0 && ReadCount(fd, &count) && count > thread.perf_count) {
-    const uint64_t passed = (count - thread.perf_count) / interval_ns_;
-    if (passed > 1) intervals = passed;
-    thread.perf_count += intervals * interval_ns_;
+  // A thread cannot have used more CPU time than has passed, so the count need not be read each
+  // time: only now and then, so that nothing adds up.
+  const bool surely_one = now_ns - thread.perf_taken_ns < interval_ns_ + interval_ns_ / 2;
+  thread.perf_taken_ns = now_ns;
+  if (surely_one && ++thread.perf_unread < kPerfSamplesUnread) {
+    thread.perf_count += interval_ns_;
+  } else if (fd >= 0 && ReadCount(fd, &count)) {
+    thread.perf_unread = 0;
+    if (count > thread.perf_count) {
+      const uint64_t passed = (count - thread.perf_count) / interval_ns_;
+      if (passed > 1) intervals = passed;
+      thread.perf_count += intervals * interval_ns_;
+    }
     if (thread.perf_count > count) thread.perf_count = count;
   }
-  if (fd >= 0) ioctl(fd, PERF_EVENT_IOC_REFRESH, 1);
   return intervals;
 }
 

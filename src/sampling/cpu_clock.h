@@ -33,8 +33,8 @@ class CpuClock {
   void Disarm(SampledThread& thread);
 
   // In the handler of a perf event: how many intervals passed since the last one, at least 1.
-  // Starts the next one. Signal-safe.
-  uint64_t TakePerfCount(SampledThread& thread) const;
+  // Signal-safe.
+  uint64_t TakePerfCount(SampledThread& thread, uint64_t now_ns) const;
   // Whether the event's signal has been sent, or swallowed by another one. Signal-safe.
   bool PerfIsDue(const SampledThread& thread) const;
   // The thread whose perf event has this descriptor. Signal-safe.

@@ -25,7 +25,9 @@ struct alignas(64) SampledThread {
   // Only the thread's own handlers.
   uint64_t name_taken_ns = 0;
   char name[17] = {};
-  uint64_t perf_count = 0;
+  uint64_t perf_count = 0;     // as far as samples have been taken for it
+  uint64_t perf_taken_ns = 0;  // when the last one was
+  uint32_t perf_unread = 0;    // samples since the count was read
 
   // Set before the first signal can come, cleared after the last one can.
   std::atomic<int> timer_id{-1};

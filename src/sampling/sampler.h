@@ -101,9 +101,10 @@ class Sampler final : public RuntimeEvents {
   static bool TakeSignal(int signal, siginfo_t* info, void* ucontext);
   bool IsOurs(int signal, const siginfo_t& info, const SampledThread* own) const;
   bool TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at);
-  void GoOnWithCall(uint32_t tid, uint32_t index, const BlockedCall& seen, ucontext_t& at);
-  void RecordCpu(SampledThread& thread, uint64_t count, const ucontext_t& at);
-  void Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64_t value,
+  void GoOnWithCall(uint32_t tid, uint32_t index, const BlockedCall& seen, uint64_t now,
+                    ucontext_t& at);
+  void RecordCpu(SampledThread& thread, uint64_t count, uint64_t now, const ucontext_t& at);
+  void Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64_t value, uint64_t now,
               const ucontext_t& at);
   void ReadContext(uint32_t tid, RawSample& sample) const;
 

@@ -70,21 +70,22 @@ bool Sampler::TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at) {
     if (ours) {
       Count(kLateSignals);
       // Its thread has no entry any more, and yet is not to notice.
-      GoOnWithCall(tid, threads_.SpareCallTimeout(tid), BlockedCall(), at);
+      GoOnWithCall(tid, threads_.SpareCallTimeout(tid), BlockedCall(), MonotonicNanoseconds(), at);
     }
     return ours;
   }
 
+  const uint64_t now = MonotonicNanoseconds();
   // All signals are blocked in here, so this is a handler that was left by longjmp, or a fork of
   // one.
   if (thread->in_handler.exchange(1, std::memory_order_acquire) != 0) Count(kReentered);
   if (from_timer) {
     // Only a timer's signal has an overrun in these bytes.
-    RecordCpu(*thread, 1 + static_cast<uint64_t>(info.si_overrun), at);
+    RecordCpu(*thread, 1 + static_cast<uint64_t>(info.si_overrun), now, at);
   }
   // Of signals with one number the kernel keeps one: this may stand for others, of ours too.
   if (from_perf || cpu_clock_.PerfIsDue(*thread)) {
-    RecordCpu(*thread, cpu_clock_.TakePerfCount(*thread), at);
+    RecordCpu(*thread, cpu_clock_.TakePerfCount(*thread, now), now, at);
   }
   BlockedCall call;
   // While ticks are due nobody writes the call. Pairs with AskForWallSample's store.
@@ -92,16 +93,16 @@ bool Sampler::TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at) {
     call = thread->blocked_call;
     const uint64_t ticks = thread->wall_ticks_due.exchange(0, std::memory_order_acq_rel);
     Record(*thread, static_cast<uint8_t>(profile::SampleKind::kWall), ticks,
-           ticks * options_.wall_interval_ns, at);
+           ticks * options_.wall_interval_ns, now, at);
   }
-  if (ours) GoOnWithCall(tid, threads_.IndexOf(*thread), call, at);
+  if (ours) GoOnWithCall(tid, threads_.IndexOf(*thread), call, now, at);
   thread->in_handler.store(0, std::memory_order_release);
   return ours;
 }
 
 // A call that our signal has ended early.
-void Sampler::GoOnWithCall(uint32_t tid, uint32_t index, const BlockedCall& seen, ucontext_t& at) {
-  const uint64_t now = MonotonicNanoseconds();
+void Sampler::GoOnWithCall(uint32_t tid, uint32_t index, const BlockedCall& seen, uint64_t now,
+                           ucontext_t& at) {
   const CallTimeouts timeouts = threads_.call_timeouts();
   if (ContinueCall(seen, now, tid, timeouts, index, at)) return;
   BlockedCall found;
@@ -115,27 +116,28 @@ bool Sampler::TakeWaitedSignal(int signal, const siginfo_t& info) {
   if (thread != nullptr) {
     // The next ones are to come.
     thread->wall_ticks_due.store(0, std::memory_order_release);
-    if (cpu_clock_.PerfIsDue(*thread)) (void)cpu_clock_.TakePerfCount(*thread);
+    if (cpu_clock_.PerfIsDue(*thread)) {
+      (void)cpu_clock_.TakePerfCount(*thread, MonotonicNanoseconds());
+    }
   }
   return true;
 }
 
-void Sampler::RecordCpu(SampledThread& thread, uint64_t count, const ucontext_t& at) {
+void Sampler::RecordCpu(SampledThread& thread, uint64_t count, uint64_t now, const ucontext_t& at) {
   const uint64_t value = count * cpu_clock_.interval_ns();
   cpu_signals_.fetch_add(1, std::memory_order_relaxed);
   cpu_value_ns_.fetch_add(value, std::memory_order_relaxed);
-  Record(thread, static_cast<uint8_t>(profile::SampleKind::kCpu), count, value, at);
+  Record(thread, static_cast<uint8_t>(profile::SampleKind::kCpu), count, value, now, at);
 }
 
 void Sampler::Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64_t value,
-                     const ucontext_t& at) {
+                     uint64_t now, const ucontext_t& at) {
   const bool is_wall = kind == static_cast<uint8_t>(profile::SampleKind::kWall);
   const uint64_t runs = thread.handler_runs.load(std::memory_order_relaxed) + 1;
   thread.handler_runs.store(runs, std::memory_order_relaxed);
   const SampleBuffer::Reservation sample = buffer_.Reserve(options_.max_depth);
   if (!sample) return;  // counted by the buffer
   const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
-  const uint64_t now = MonotonicNanoseconds();
   sample->monotonic_ns = now;
   sample->count = count;
   sample->value = value;
