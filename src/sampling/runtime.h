@@ -67,6 +67,10 @@ class Runtime {
   [[nodiscard]] virtual profile::ThreadState CurrentThreadState() const {
     return profile::ThreadState::kUnknown;
   }
+  // Whether the context that the calling thread has published belongs to what it runs. False while
+  // the runtime switches to another fiber and its hook has not run yet: the sample carries none.
+  // The runtime counts these.
+  [[nodiscard]] virtual bool ContextIsCurrent() const { return true; }
 
   // ---- Around a recording, on its thread ----
   // Before the sampler starts. The map is of the process's native code, for a walker that joins

@@ -198,6 +198,7 @@ bool Sampler::RecordEvent(const RuntimeEvent& event) {
 
 void Sampler::ReadContext(uint32_t tid, RawSample& sample) const {
   sample.context_status = ContextStatus::kNone;
+  if (runtime_ != nullptr && !runtime_->ContextIsCurrent()) return;
   internal::ThreadContext* context = context::ThisCore().FindThread(tid);
   if (context == nullptr) return;
   switch (context::ReadOwnContext(*context, &sample.context)) {
