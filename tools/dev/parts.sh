@@ -49,6 +49,7 @@ sets_of_part() {
 optional_sets_of_part() {
   case $1 in
     unit) echo "${DECODER_SETS[@]}" ;;
+    jvm) echo java8 ;;
     slow) echo jdk maven ;;
   esac
 }

@@ -2,7 +2,7 @@
 # Finding and installing what the other parts of ./dev need. Sourced by ./dev.
 
 # shellcheck disable=SC2034 # Used by ./dev.
-PACKAGE_SETS=(build test shells bench profilers lint models clang fuzz cross arm64 zig python go jdk browser maven)
+PACKAGE_SETS=(build test shells bench profilers lint models clang fuzz cross arm64 zig python go jdk java8 browser maven)
 
 ZIG_VERSION=0.17.0
 # The newest that Debian 12's Go can compile.
@@ -33,6 +33,8 @@ packages_of() {
     python) echo python3-venv ;;
     go) if [[ -z $(find_go) ]]; then echo golang-go; fi ;;
     jdk) echo openjdk-17-jdk-headless ;;
+    # Makes a Java from elsewhere run here: see ensure_java_8.
+    java8) echo patchelf debian-archive-keyring ;;
     browser) echo chromium ;;
     maven) echo maven ;;
     *) die "there is no package set '$1'" ;;

@@ -91,6 +91,22 @@ class LifecycleTest {
   }
 
   @Test
+  void aStandardToolDrawsTheFlameGraph() throws Exception {
+    File file = AgentProcess.temporaryFile(".jfr");
+    AgentProcess process = AgentProcess.start("start,cpu=1ms,jfr,file=" + file, List.of(),
+        LifecycleWorkload.class, "exit");
+    assertEquals(3, process.process.waitFor());
+    File page = AgentProcess.temporaryFile(".html");
+    AgentProcess.run(System.getProperty("java.home") + "/bin/java", "-cp",
+        System.getProperty("java.class.path"), "one.convert.Main", "--cpu", "-o", "html",
+        file.toString(), page.toString());
+    String html = new String(java.nio.file.Files.readAllBytes(page.toPath()));
+    assertTrue(html.contains("LifecycleWorkload.burn"), html);
+    file.delete();
+    page.delete();
+  }
+
+  @Test
   void everyOtherFormatByItsExtension() throws Exception {
     for (String suffix : List.of(".pb.gz", ".otlp", ".folded", ".html")) {
       File file = AgentProcess.temporaryFile(suffix);
