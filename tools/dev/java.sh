@@ -107,8 +107,9 @@ run_java_tests() {
   local jdk=$2 report status=0
   if [[ -z $jdk ]]; then return 0; fi
   echo "-- Java $1: $jdk"
-  # Cleaned: Maven's summary of failures adds up from run to run.
-  maven clean verify --projects "$3" -Dmaven.test.failure.ignore=true \
+  # All cleaned: Maven's summary of failures adds up from run to run, and reports stay.
+  maven clean
+  maven verify --projects "$3" -Dmaven.test.failure.ignore=true \
     -Dtest.jdk="$jdk" -Dstress.seconds="${SPANPROF_JVM_STRESS_SECONDS:-15}" || status=$?
   while IFS= read -r -d '' report; do
     record_java_report "Java $1" "$report"

@@ -96,14 +96,22 @@ class LifecycleTest {
     AgentProcess process = AgentProcess.start("start,cpu=1ms,jfr,file=" + file, List.of(),
         LifecycleWorkload.class, "exit");
     assertEquals(3, process.process.waitFor());
-    File page = AgentProcess.temporaryFile(".html");
-    AgentProcess.run(System.getProperty("java.home") + "/bin/java", "-cp",
-        System.getProperty("java.class.path"), "one.convert.Main", "--cpu", "-o", "html",
-        file.toString(), page.toString());
-    String html = new String(java.nio.file.Files.readAllBytes(page.toPath()));
-    assertTrue(html.contains("LifecycleWorkload.burn"), html);
+    String page = convert(file, "html");
+    assertTrue(page.startsWith("<!DOCTYPE html>") && page.length() > 10_000, page);
+    // The page's names are packed; these are what it is made of.
+    String stacks = convert(file, "collapsed");
+    assertTrue(stacks.contains("LifecycleWorkload.burn"), stacks);
     file.delete();
-    page.delete();
+  }
+
+  private static String convert(File file, String format) throws Exception {
+    File converted = AgentProcess.temporaryFile("." + format);
+    AgentProcess.run(System.getProperty("java.home") + "/bin/java", "-cp",
+        System.getProperty("java.class.path"), "one.convert.Main", "-o", format,
+        file.toString(), converted.toString());
+    String text = new String(java.nio.file.Files.readAllBytes(converted.toPath()));
+    converted.delete();
+    return text;
   }
 
   @Test
