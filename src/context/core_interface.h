@@ -15,7 +15,7 @@
 namespace spanprof::context {
 
 // The upper half of SPANPROF_ABI_VERSION, and the layout of ThreadContext, which copies share.
-inline constexpr uint32_t kCoreInterfaceVersion = (SPANPROF_ABI_VERSION & 0xFFFF0000u) | 2;
+inline constexpr uint32_t kCoreInterfaceVersion = (SPANPROF_ABI_VERSION & 0xFFFF0000u) | 3;
 
 struct CoreInterface {
   uint32_t version;

@@ -7,6 +7,7 @@
 #include <new>
 #include <pthread.h>
 #include <signal.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "context/platform.h"
@@ -19,6 +20,8 @@ namespace {
 
 constexpr uint64_t kDrainIntervalNs = 100'000'000;
 constexpr uint64_t kScanIntervalNs = 100'000'000;
+constexpr int kThreadTries = 5;
+constexpr useconds_t kThreadRetryMicroseconds = 10'000;
 
 }  // namespace
 
@@ -62,21 +65,40 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
   PatchThreadCreation();
   stop_.store(false, std::memory_order_relaxed);
   running_.store(true, std::memory_order_release);
-  {
-    // The sampler's thread never gets a signal of ours, or of anybody else's.
-    const context::SignalBlocker no_signals;
-    std::atomic<bool> ready{false};
-    thread_ = std::thread([this, &ready] {
-      pthread_setname_np(pthread_self(), "spanprof");
-      IgnoreCurrentThread();
-      ready.store(true, std::memory_order_release);
-      if (runtime_ != nullptr) runtime_->EnterSamplerThread();
-      Run();
-      Finish();
-      if (runtime_ != nullptr) runtime_->LeaveSamplerThread();
-    });
-    while (!ready.load(std::memory_order_acquire)) sched_yield();
+  Result<void> started = StartThread();
+  if (started) return {};
+  const ThreadsLock lock(threads_lock_);
+  threads_.ForEach([this](SampledThread& thread) { RemoveThread(thread); });
+  running_.store(false, std::memory_order_release);
+  return started;
+}
+
+Result<void> Sampler::StartThread() {
+  // The sampler's thread never gets a signal of ours, or of anybody else's.
+  const context::SignalBlocker no_signals;
+  std::atomic<bool> ready{false};
+  for (int tries_left = kThreadTries;; --tries_left) {
+    try {
+      thread_ = std::thread([this, &ready] {
+        pthread_setname_np(pthread_self(), "spanprof");
+        IgnoreCurrentThread();
+        ready.store(true, std::memory_order_release);
+        if (runtime_ != nullptr) runtime_->EnterSamplerThread();
+        Run();
+        Finish();
+        if (runtime_ != nullptr) runtime_->LeaveSamplerThread();
+      });
+      break;
+    } catch (const std::system_error& error) {
+      if (tries_left == 0) {
+        return Fail(error.code().value(), "the sampler's thread cannot be started",
+                    "look at the limit of processes (ulimit -u)");
+      }
+      // While another thread is in exec the kernel makes none, and soon ends this one.
+      usleep(kThreadRetryMicroseconds);
+    }
   }
+  while (!ready.load(std::memory_order_acquire)) sched_yield();
   return {};
 }
 

@@ -108,6 +108,7 @@ class Sampler final : public RuntimeEvents {
               const ucontext_t& at);
   void ReadContext(uint32_t tid, RawSample& sample) const;
 
+  Result<void> StartThread();
   void Run();
   void Finish();
   void ScanThreads();
