@@ -2,15 +2,17 @@
 # The parts of ./dev test, in the order in which they run. Sourced by ./dev.
 
 # shellcheck disable=SC2034 # Used by ./dev.
-DEFAULT_PARTS=(unit jvm release asan tsan clang models fuzz arm64 musl macos format shell tidy exports)
+DEFAULT_PARTS=(unit jvm ruby release asan tsan clang models fuzz arm64 musl macos format shell tidy exports)
 # Not in every run: what takes too long, which ./dev soak has, and what another part has too.
-OTHER_PARTS=(slow hostile ubsan)
+OTHER_PARTS=(slow hostile ubsan ruby_gem)
 TEST_PARTS=("${DEFAULT_PARTS[@]}" "${OTHER_PARTS[@]}")
 
 describe_part() {
   case $1 in
     unit) echo "every test, with assertions and signal-safety checks" ;;
     jvm) echo "the Java library and the agent, in JVMs of $OLDER_JDK and $NEWER_JDK" ;;
+    ruby) echo "the Ruby gem, built from the tree" ;;
+    ruby_gem) echo "the Ruby gem, packed and installed as users install it" ;;
     slow) echo "the tests that take minutes or large downloads" ;;
     hostile) echo "a hostile neighbour of the profiler, for ${SPANPROF_HOSTILE_SECONDS:-40} seconds" ;;
     release) echo "the context core's tests, as users run it" ;;
@@ -35,6 +37,7 @@ sets_of_part() {
     unit | slow | hostile | asan | tsan | ubsan) echo build test ;;
     release | exports) echo build test bench ;;
     jvm) echo build jdk maven ;;
+    ruby | ruby_gem) echo build ruby ;;
     clang) echo build test clang ;;
     models) echo models ;;
     fuzz) echo build fuzz ;;

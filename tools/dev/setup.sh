@@ -2,7 +2,7 @@
 # Finding and installing what the other parts of ./dev need. Sourced by ./dev.
 
 # shellcheck disable=SC2034 # Used by ./dev.
-PACKAGE_SETS=(build test shells bench profilers lint models clang fuzz cross arm64 zig python go jdk java8 browser maven)
+PACKAGE_SETS=(build test shells bench profilers lint models clang fuzz cross arm64 zig python go jdk java8 browser maven ruby ruby_bench)
 
 ZIG_VERSION=0.17.0
 # The newest that Debian 12's Go can compile.
@@ -37,6 +37,9 @@ packages_of() {
     java8) echo patchelf debian-archive-keyring ;;
     browser) echo chromium ;;
     maven) echo maven ;;
+    # The parser has the grammar of an old Ruby, which what runs at installation has to keep to.
+    ruby) echo ruby ruby-dev ruby-minitest ruby-whitequark-parser rake ;;
+    ruby_bench) echo ruby-stackprof ;;
     *) die "there is no package set '$1'" ;;
   esac
 }

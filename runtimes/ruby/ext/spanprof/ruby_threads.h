@@ -1,0 +1,96 @@
+#pragma once
+
+// Ruby's threads by their kernel id: what a handler has to know of the thread that it interrupted,
+// and what of a thread must not be collected while a handler may look at it.
+//
+// A native thread that has run a Ruby thread keeps the VM's pointer to it, also when that Ruby
+// thread has ended, and may be used for another one. So a thread object stays here, and is kept
+// alive, until it is known to have ended (End, or Prune for those that nobody reports).
+//
+// Find is SIGNAL-SAFE, for the calling thread's own entry. The rest is for a thread that holds the
+// VM's lock.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "ruby_api.h"
+
+namespace spanprof::ruby {
+
+struct RubyThread {
+  std::atomic<uint32_t> tid{0};
+  std::atomic<bool> ended{false};
+  std::atomic<VALUE> thread{0};
+  // The fiber whose context the thread has published; 0 while that changes.
+  std::atomic<VALUE> fiber{0};
+  // Its FiberContext object, or 0: it never had a context.
+  std::atomic<VALUE> context_box{0};
+};
+
+// A thread that was there before us: which of its fibers runs will be known when it next switches.
+inline constexpr VALUE kUnknownFiber = ~VALUE{0};
+
+class RubyThreads {
+ public:
+  static constexpr std::size_t kPlaces = 16384;
+  // How far from its own place a thread may be: a handler never looks for longer.
+  static constexpr std::size_t kMaxSteps = 64;
+
+  RubyThreads() = default;
+  RubyThreads(const RubyThreads&) = delete;
+  RubyThreads& operator=(const RubyThreads&) = delete;
+
+  // Null: no Ruby thread.
+  [[nodiscard]] const RubyThread* Find(uint32_t tid) const noexcept {
+    for (std::size_t step = 0; step < kMaxSteps; ++step) {
+      const RubyThread& place = places_[(HashOf(tid) + step) % kPlaces];
+      const uint32_t there = place.tid.load(std::memory_order_acquire);  // pairs with Begin's store
+      if (there == tid) return &place;
+      if (there == kFree) return nullptr;
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] RubyThread* Find(uint32_t tid) noexcept {
+    return const_cast<RubyThread*>(std::as_const(*this).Find(tid));
+  }
+
+  // A thread begins on `tid`, or was found there. Null: there is no room, which is counted.
+  RubyThread* Begin(uint32_t tid, VALUE thread, VALUE fiber);
+  static void End(RubyThread& thread);
+  // Lets go of threads that had ended when it was called the last time.
+  void Prune();
+  // The visitor may ask Ruby something, which lets other threads run: they begin and end here
+  // meanwhile. So a copy is gone through, and those that have gone since are left out.
+  template <class Visitor>
+  void ForEach(Visitor visit) {
+    const std::vector<RubyThread*> seen = present_;
+    for (RubyThread* thread : seen) {
+      if (thread->thread.load(std::memory_order_relaxed) != 0) visit(*thread);
+    }
+  }
+
+  void Mark() const;
+  // In the child of a fork: the forking thread has a new id, the others are gone.
+  void OnForkInChild(uint32_t old_tid, uint32_t new_tid);
+
+  [[nodiscard]] std::size_t size() const { return present_.size(); }
+  [[nodiscard]] uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr uint32_t kFree = 0;              // and it always was: probing ends here
+  static constexpr uint32_t kFormer = 0xFFFFFFFFu;  // a thread was here: probing goes on
+
+  static std::size_t HashOf(uint32_t tid) noexcept {
+    return static_cast<std::size_t>(tid * 0x9E3779B1u) >> 8;
+  }
+
+  RubyThread places_[kPlaces];
+  std::vector<RubyThread*> present_;
+  std::atomic<uint64_t> refused_{0};
+};
+
+}  // namespace spanprof::ruby
