@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "cli/context_command.h"
+#include "cli/coro_command.h"
 #include "cli/doctor_command.h"
 #include "cli/documentation_commands.h"
 #include "cli/export_command.h"
@@ -29,6 +30,7 @@ int Run(int argc, char** argv) {
   std::function<int()> run;
   spanprof::cli::AddRecordCommand(app, run);
   spanprof::cli::AddContextCommand(app, run);
+  spanprof::cli::AddCoroCommand(app, run);
   spanprof::cli::AddDoctorCommand(app, run);
   spanprof::cli::AddExportCommand(app, run);
   spanprof::cli::AddReportCommand(app, run);

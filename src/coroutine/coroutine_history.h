@@ -1,0 +1,93 @@
+#pragma once
+
+// What became of each coroutine in a recording: where it ran and how long, where it waits, on whom,
+// and whether it ended.
+//
+//   Result<CoroutineHistory> history = CoroutineHistory::Read("run.coro");
+//   for (const Coroutine& coroutine : history->coroutines()) ...
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "coroutine/recording.h"
+
+namespace spanprof::coroutine {
+
+enum class CoroutineStatus { kNew, kRunning, kSuspended, kYielded, kDone, kDead };
+
+struct Coroutine {
+  uint32_t target = 0;
+  uint64_t probe_id = 0;  // 0: never described
+  std::string name;       // may be empty
+  bool adopted = false;
+  CoroutineStatus status = CoroutineStatus::kNew;
+  uint64_t birth = 0;  // nanoseconds, CLOCK_MONOTONIC, as all times here
+  uint64_t since = 0;  // of the status
+  uint32_t place = 0;  // where it was suspended last; 0: unknown
+  uint32_t tid = 0;    // where it ran last
+  uint64_t resumes = 0;
+  uint64_t migrations = 0;  // resumes on another thread than the one before
+  uint64_t run_nanoseconds = 0;
+  uint64_t longest_run = 0;
+  uint64_t longest_run_began = 0;
+  uint32_t longest_run_from = 0;          // the place it was resumed at; 0: its start
+  std::optional<std::size_t> awaits;      // index of the coroutine that it waits for
+  std::optional<std::size_t> awaited_by;  // index
+};
+
+// Waits that have ended, by place.
+struct PlaceWaits {
+  uint64_t count = 0;
+  uint64_t longest = 0;
+};
+
+// Times in powers of two of nanoseconds: bucket i has those below 2^i.
+struct LatencyHistogram {
+  uint64_t buckets[64] = {};
+  uint64_t count = 0;
+  uint64_t longest = 0;
+  std::optional<std::size_t> longest_of;  // index of the coroutine
+
+  void Add(uint64_t nanoseconds, std::size_t coroutine);
+  // An upper bound of the quantile.
+  [[nodiscard]] uint64_t Quantile(double part) const;
+};
+
+class CoroutineHistory {
+ public:
+  [[nodiscard]] static Result<CoroutineHistory> Read(const std::string& path);
+
+  [[nodiscard]] const std::vector<Coroutine>& coroutines() const { return coroutines_; }
+  [[nodiscard]] const std::vector<TargetInfo>& targets() const { return targets_; }
+  // "file:line function", "start" for 0.
+  [[nodiscard]] std::string PlaceText(uint32_t target, uint32_t place) const;
+  // Its name, or the function that it was seen in, and its number.
+  [[nodiscard]] std::string CoroutineText(const Coroutine& coroutine) const;
+  [[nodiscard]] const PlaceWaits& WaitsAt(uint32_t target, uint32_t place) const;
+  // From mark_coroutine_ready to the resume.
+  [[nodiscard]] const LatencyHistogram& latency() const { return latency_; }
+  [[nodiscard]] const std::map<std::string, uint64_t>& counters() const { return counters_; }
+  [[nodiscard]] uint64_t events() const { return events_; }
+  [[nodiscard]] uint64_t end() const { return end_; }  // the last time known
+  [[nodiscard]] bool complete() const { return complete_; }
+  // Events that are known to be missing, whatever the reason.
+  [[nodiscard]] uint64_t lost() const;
+
+ private:
+  friend class HistoryBuilder;
+  std::vector<Coroutine> coroutines_;
+  std::vector<TargetInfo> targets_;
+  std::map<std::pair<uint32_t, uint32_t>, PlaceInfo> places_;
+  std::map<std::pair<uint32_t, uint32_t>, PlaceWaits> waits_;
+  std::map<std::string, uint64_t> counters_;
+  LatencyHistogram latency_;
+  uint64_t events_ = 0;
+  uint64_t end_ = 0;
+  bool complete_ = true;
+};
+
+}  // namespace spanprof::coroutine

@@ -1,0 +1,14 @@
+#pragma once
+
+// The name of a coroutine as its author knows it. g++ names the function that it makes of the body:
+// "void shop::Serve(Serve(Socket&)::_ZN4shop5Serve...Frame*)" is shop::Serve(Socket&).
+
+#include <string>
+#include <string_view>
+
+namespace spanprof::coroutine {
+
+// Anything else comes back as it is.
+[[nodiscard]] std::string AuthorsFunctionName(std::string_view function);
+
+}  // namespace spanprof::coroutine
