@@ -174,11 +174,11 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 10; ++i) fibers.push_back(Ticker(scheduler, stop).handle);
   fibers.push_back(Receiver(scheduler, signal).handle);
   fibers.push_back(Sender(scheduler, signal).handle);
-  fibers.push_back(Cruncher(milliseconds(mistake == "hog" ? 700 : 1)).handle);
+  fibers.push_back(Cruncher(milliseconds(mistake == "hog" ? 1500 : 1)).handle);
   for (const Fiber::Handle fiber : fibers) scheduler.Post(fiber);
   // Fibers that have ended are destroyed, most of the time.
-  for (int round = 0; round < 10; ++round) {
-    stop = round >= 8;
+  for (int round = 0; round < 20; ++round) {
+    stop = round >= 18;
     scheduler.RunUntil(Clock::now() + milliseconds(100));
     for (Fiber::Handle& fiber : fibers) {
       if (!fiber || !fiber.done()) continue;
