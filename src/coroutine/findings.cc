@@ -125,8 +125,9 @@ std::vector<Finding> FindProblems(const CoroutineHistory& history, const Finding
   }
   std::vector<Finding> findings;
   for (auto* group : {&stuck, &hogs, &leaks}) {
-    std::stable_sort(group->begin(), group->end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::sort(group->begin(), group->end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second.coroutine < b.second.coroutine;
+    });
     for (auto& [weight, finding] : *group) findings.push_back(std::move(finding));
   }
   const LatencyHistogram& latency = history.latency();

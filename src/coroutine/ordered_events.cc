@@ -14,7 +14,7 @@ void OrderedEvents::OnEvents(const EventBlock& block) {
       ++repeated_events_;
       continue;
     }
-    waiting.events.push_back({block.target, block.tid, record});
+    waiting.events.push_back({block.target, block.tid, record, numbers_++});
   }
   next = std::max(next, position);
 }
@@ -26,9 +26,10 @@ void OrderedEvents::Flush() {
 }
 
 void OrderedEvents::Emit(Waiting& waiting, uint64_t up_to) {
-  // Stable: what a thread did at the same tick stays in its order.
-  std::stable_sort(waiting.events.begin(), waiting.events.end(),
-                   [](const Event& a, const Event& b) { return a.record.stamp < b.record.stamp; });
+  // What a thread did at the same tick stays in its order.
+  std::sort(waiting.events.begin(), waiting.events.end(), [](const Event& a, const Event& b) {
+    return a.record.stamp != b.record.stamp ? a.record.stamp < b.record.stamp : a.number < b.number;
+  });
   const auto end = std::find_if(waiting.events.begin(), waiting.events.end(),
                                 [&](const Event& event) { return event.record.stamp > up_to; });
   for (auto event = waiting.events.begin(); event != end; ++event) OnEvent(*event);

@@ -20,6 +20,7 @@ class OrderedEvents : public RecordingVisitor {
     uint32_t target = 0;
     uint32_t tid = 0;
     RingEvent record;
+    uint64_t number = 0;  // in the order of the recording
   };
 
   void OnEvents(const EventBlock& block) final;
@@ -41,6 +42,7 @@ class OrderedEvents : public RecordingVisitor {
 
   std::map<uint32_t, Waiting> targets_;
   uint64_t repeated_events_ = 0;
+  uint64_t numbers_ = 0;
 };
 
 }  // namespace spanprof::coroutine
