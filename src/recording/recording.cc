@@ -179,10 +179,13 @@ Result<void> Recording::StartThread(std::unique_ptr<Run> run) {
   finish_.store(false, std::memory_order_relaxed);
   state_.Set(kStarting);
   const uint32_t answered = answered_.Get();
+  // Before the thread is there: in a forked child nobody waits for it, and somebody may ask before
+  // it has come to its first look.
+  const uint32_t asked = asked_.Get();
   try {
     // The thread gets no signal that is meant for the program.
     const context::SignalBlocker no_signals;
-    thread_ = std::thread([this, current = run_.get()] { ThreadMain(*current); });
+    thread_ = std::thread([this, asked, current = run_.get()] { ThreadMain(*current, asked); });
   } catch (const std::system_error& error) {
     state_.Set(kIdle);
     return Fail(error.code().value(), "the recording's thread cannot be started",
@@ -197,10 +200,9 @@ Result<void> Recording::StartThread(std::unique_ptr<Run> run) {
   return started;
 }
 
-void Recording::ThreadMain(Run& run) {
+void Recording::ThreadMain(Run& run, uint32_t seen) {
   pthread_setname_np(pthread_self(), "spanprof-rec");
   sampling::Sampler::Instance().IgnoreCurrentThread();
-  uint32_t seen = asked_.Get();
   if (run.in_forked_child) {
     asked_.WaitWhile(seen, MonotonicNanoseconds() + static_cast<uint64_t>(kChildDelay.count()));
     if (finish_.load(std::memory_order_acquire)) {

@@ -48,7 +48,7 @@ class Recording {
   Recording() = default;
   Result<void> StartThread(std::unique_ptr<Run> run);
   Result<void> Ask(bool stop, const std::string& dump_file);
-  void ThreadMain(Run& run);
+  void ThreadMain(Run& run, uint32_t seen);
   bool IsOfThisProcess() const;
   void InstallForkHandlers();
   void ContinueInForkedChild();

@@ -192,6 +192,23 @@ TEST(Recording, AForkedChildRecordsItself) {
   EXPECT_EQ(SamplesOfSpan(of_parent, 6), 0u);
 }
 
+// Its thread may not have run yet when it is asked to stop.
+TEST(Recording, AForkedChildMayStopAtOnce) {
+  const TemporaryDirectory folder;
+  ASSERT_EQ(spanprof_start(("cpu=1ms,file=" + folder.path() + "/a.pb.gz").c_str()), 0);
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);  // a child that hangs is a failure too
+      _exit(spanprof_stop() == 0 ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_EQ(status, 0) << i;
+  }
+  EXPECT_EQ(spanprof_stop(), 0) << spanprof_error();
+}
+
 TEST(Recording, AForkedChildIsQuietIfAsked) {
   const TemporaryDirectory folder;
   ASSERT_EQ(spanprof_start(("cpu=1ms,fork=quiet,file=" + folder.path() + "/a.pb.gz").c_str()), 0);
