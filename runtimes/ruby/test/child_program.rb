@@ -17,9 +17,12 @@ module ChildProgram
     [RbConfig.ruby, "-W1", "-I", LIB, "-I", BUILT, *arguments]
   end
 
+  # One that hangs is ended, with the children it has made.
+  PATIENCE = %w[timeout --kill-after=5 240]
+
   # Runs the program and returns what it printed. It has to end well.
   def run_program(program, environment: {}, options: ["-rspanprof"])
-    output, errors, status = Open3.capture3(environment, *ruby(*options, "-e", program))
+    output, errors, status = Open3.capture3(environment, *PATIENCE, *ruby(*options, "-e", program))
     assert status.success?, "#{status.inspect}\n#{output}\n#{errors[0, 6000]}"
     output
   end
