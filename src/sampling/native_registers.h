@@ -40,6 +40,9 @@ inline NativeRegisters RegistersOf(const mcontext_t& from) noexcept {
 inline uint64_t StackPointerOf(const ucontext_t& at) noexcept {
   return static_cast<uint64_t>(at.uc_mcontext.gregs[REG_RSP]);
 }
+inline uint64_t ProgramCounterOf(const ucontext_t& at) noexcept {
+  return static_cast<uint64_t>(at.uc_mcontext.gregs[REG_RIP]);
+}
 
 // What mcontext_t holds of use, from its start.
 inline constexpr std::size_t kContextBytesNeeded = sizeof(gregset_t);
@@ -68,6 +71,7 @@ inline NativeRegisters RegistersOf(const mcontext_t& from) noexcept {
 }
 
 inline uint64_t StackPointerOf(const ucontext_t& at) noexcept { return at.uc_mcontext.sp; }
+inline uint64_t ProgramCounterOf(const ucontext_t& at) noexcept { return at.uc_mcontext.pc; }
 
 inline constexpr std::size_t kContextBytesNeeded = offsetof(mcontext_t, pstate);
 
@@ -92,6 +96,7 @@ struct NativeRegisters {
 };
 inline NativeRegisters RegistersOf(const mcontext_t&) noexcept { return {}; }
 inline uint64_t StackPointerOf(const ucontext_t&) noexcept { return 0; }
+inline uint64_t ProgramCounterOf(const ucontext_t&) noexcept { return 0; }
 inline constexpr std::size_t kContextBytesNeeded = 0;
 inline uint64_t PlainAddress(uint64_t address) noexcept { return address; }
 

@@ -12,6 +12,7 @@
 #include "context/thread_context_reader.h"
 #include "profile/profile.h"
 #include "sampling/handler_guard.h"
+#include "sampling/native_registers.h"
 #include "sampling/sampler.h"
 #include "sampling/signal_dispatch.h"
 
@@ -19,17 +20,6 @@ namespace spanprof::sampling {
 namespace {
 
 constexpr uint64_t kNameLifetimeNs = 100'000'000;
-
-uint64_t StackPointerOf(const ucontext_t& at) {
-#if defined(__x86_64__)
-  return static_cast<uint64_t>(at.uc_mcontext.gregs[REG_RSP]);
-#elif defined(__aarch64__)
-  return at.uc_mcontext.sp;
-#else
-  (void)at;
-  return 0;
-#endif
-}
 
 uint64_t OwnCpuNanoseconds() {
   timespec time = {};

@@ -20,15 +20,11 @@
 
 #include "profile/profile.h"
 #include "sampling/profile_builder.h"
+#include "sampling/span_work.h"
 #include <spanprof/context.hpp>
 
 // Each runs under the span of its number only: the span is set before the call and changed after
 // it.
-#define SPANPROF_WORK(n)                                                                  \
-  extern "C" __attribute__((noinline, visibility("default"))) void work_##n(unsigned i) { \
-    for (unsigned k = 0; k < i; ++k) __asm__ volatile("" ::"i"(n) : "memory");            \
-    __asm__ volatile("");                                                                 \
-  }
 SPANPROF_WORK(1)
 SPANPROF_WORK(2)
 SPANPROF_WORK(3)
@@ -39,17 +35,6 @@ namespace {
 
 using Work = void (*)(unsigned);
 constexpr Work kWork[] = {work_1, work_2, work_3, work_4};
-
-// The number of the work function on a stack; 0: none.
-uint64_t WorkOn(const RawSample& sample) {
-  for (unsigned i = 0; i < sample.depth; ++i) {
-    Dl_info info = {};
-    const uint64_t pc = i == 0 ? sample.pcs()[i] : sample.pcs()[i] - 1;
-    if (dladdr(reinterpret_cast<void*>(pc), &info) == 0 || info.dli_sname == nullptr) continue;
-    if (strncmp(info.dli_sname, "work_", 5) == 0) return strtoul(info.dli_sname + 5, nullptr, 10);
-  }
-  return 0;
-}
 
 struct Tally final : public SampleSink {
   void Take(const RawSample& sample) override {

@@ -14,14 +14,10 @@
 #include <gtest/gtest.h>
 
 #include "sampling/sampler.h"
+#include "sampling/span_work.h"
 #include "tests/coroutine/scheduled_job.h"
 #include <spanprof/context.h>
 
-#define SPANPROF_WORK(n)                                                                  \
-  extern "C" __attribute__((noinline, visibility("default"))) void work_##n(unsigned i) { \
-    for (unsigned k = 0; k < i; ++k) __asm__ volatile("" ::"i"(n) : "memory");            \
-    __asm__ volatile("");                                                                 \
-  }
 SPANPROF_WORK(1)
 SPANPROF_WORK(2)
 SPANPROF_WORK(3)
@@ -33,22 +29,12 @@ namespace {
 
 using sampling::ContextStatus;
 using sampling::RawSample;
+using sampling::WorkOn;
 
 constexpr uint64_t kWanted = 5000;
 constexpr unsigned kRounds = 2000;
 using Work = void (*)(unsigned);
 constexpr Work kWork[] = {work_1, work_2, work_3, work_4};
-
-uint64_t WorkOn(const RawSample& sample) {
-  for (unsigned i = 0; i < sample.depth; ++i) {
-    Dl_info info = {};
-    const uint64_t pc = i == 0 ? sample.pcs()[i] : sample.pcs()[i] - 1;
-    if (dladdr(reinterpret_cast<void*>(pc), &info) == 0 || info.dli_sname == nullptr) continue;
-    if (std::strncmp(info.dli_sname, "work_", 5) == 0)
-      return strtoul(info.dli_sname + 5, nullptr, 10);
-  }
-  return 0;
-}
 
 struct Tally final : public sampling::SampleSink {
   void Take(const RawSample& sample) override {

@@ -94,12 +94,7 @@ record_ctest() {
 # show_failed_tests FILE: what each failed test of ctest's report printed, its first lines (where
 # sanitizers say what they found) and its last.
 show_failed_tests() {
-  awk '
-    function unescaped(text) {
-      gsub(/&lt;/, "<", text); gsub(/&gt;/, ">", text); gsub(/&quot;/, "\"", text)
-      gsub(/&apos;/, "\047", text); gsub(/&amp;/, "\\&", text)
-      return text
-    }
+  awk "$UNESCAPED"'
     /<testcase / {
       failed = / status="fail"/
       test = $0; sub(/.* name="/, "", test); sub(/".*/, "", test)
@@ -121,6 +116,13 @@ show_failed_tests() {
   ' "$1"
 }
 
+# For awk programs that read ctest's report.
+UNESCAPED='function unescaped(text) {
+  gsub(/&lt;/, "<", text); gsub(/&gt;/, ">", text); gsub(/&quot;/, "\"", text)
+  gsub(/&apos;/, "\047", text); gsub(/&amp;/, "\\&", text)
+  return text
+}'
+
 # record_junit FILE: ctest's own report, with what GoogleTest or a script printed in it. All text in
 # it is escaped, so a line at a time is enough. The names of parameterised tests end with a dump of
 # the parameter.
@@ -128,12 +130,7 @@ record_junit() {
   local kind count what
   while read -r kind count what; do
     record "$kind" "$count" "$what"
-  done < <(awk '
-    function unescaped(text) {
-      gsub(/&lt;/, "<", text); gsub(/&gt;/, ">", text); gsub(/&quot;/, "\"", text)
-      gsub(/&apos;/, "\047", text); gsub(/&amp;/, "\\&", text)
-      return text
-    }
+  done < <(awk "$UNESCAPED"'
     function attribute(name) {
       if (!match($0, " " name "=\"[^\"]*\"")) return ""
       return substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 4)

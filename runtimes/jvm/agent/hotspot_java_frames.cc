@@ -93,7 +93,7 @@ HotspotJavaFrames::Step HotspotJavaFrames::Next(FrameList& frames) noexcept {
     case CodeKind::kUnknown:
       break;
   }
-  return interrupted_ ? NextBySearch(frames, JavaWalkFailure::kUnknownJavaCode)
+  return interrupted_ ? NextUndescribed(frames, JavaWalkFailure::kUnknownJavaCode)
                       : Fail(JavaWalkFailure::kUnknownJavaCode);
 }
 
@@ -173,7 +173,7 @@ HotspotJavaFrames::Step HotspotJavaFrames::NextHalfMadeInterpreted(FrameList& fr
         to.stack_pointer > frame_pointer_ && to.stack_pointer - frame_pointer_ < kMaxLocals &&
         CanReturnTo(to.pc, to.stack_pointer)) ||
        FindStackPointerOf(to.pc, At(frame_pointer_, 2), to.stack_pointer));
-  if (!can_return) return NextBySearch(frames, JavaWalkFailure::kInterpreterFrame);
+  if (!can_return) return NextUndescribed(frames, JavaWalkFailure::kInterpreterFrame);
   if (methods_.Find(memory_, registers_[kMethodRegister], method) && method.id != 0) {
     frames.Add(JavaFrameWord(method.id, 0));
   }
@@ -249,7 +249,7 @@ HotspotJavaFrames::Step HotspotJavaFrames::NextCompiled(const CodeInfo& info,
     }
     return NextByFrameSize(info.frame_words, JavaWalkFailure::kCompiledFrame);
   }
-  return NextBySearch(frames, JavaWalkFailure::kCompiledFrame);
+  return NextUndescribed(frames, JavaWalkFailure::kCompiledFrame);
 }
 
 int HotspotJavaFrames::WordsToReturnAddress(const CodeInfo& info) const noexcept {
@@ -284,13 +284,13 @@ HotspotJavaFrames::Step HotspotJavaFrames::NextStub(const CodeInfo& info,
       return NextByFrameSize(info.frame_words, JavaWalkFailure::kStubFrame);
     }
   }
-  return NextBySearch(frames, JavaWalkFailure::kStubFrame);
+  return NextUndescribed(frames, JavaWalkFailure::kStubFrame);
 }
 
 // Code whose frame is not described. Nothing is guessed from what lies on the stack: the words that
 // calls which have returned left there look like frames.
-HotspotJavaFrames::Step HotspotJavaFrames::NextBySearch(FrameList& frames,
-                                                        JavaWalkFailure failure) noexcept {
+HotspotJavaFrames::Step HotspotJavaFrames::NextUndescribed(FrameList& frames,
+                                                           JavaWalkFailure failure) noexcept {
   if (interrupted_) {
     if (kHasLinkRegister && CanReturnTo(registers_[kLinkRegister], stack_pointer_)) {
       return Enter(registers_[kLinkRegister], stack_pointer_, frame_pointer_);

@@ -79,7 +79,7 @@ class HotspotJavaFrames {
   Step NextStub(const CodeInfo& info, FrameList& frames) noexcept;
   Step NextEntryFrame() noexcept;
   Step NextByFrameSize(unsigned words, JavaWalkFailure failure) noexcept;
-  Step NextBySearch(FrameList& frames, JavaWalkFailure failure) noexcept;
+  Step NextUndescribed(FrameList& frames, JavaWalkFailure failure) noexcept;
   // The interpreter's frame that the frame pointer leads to, as far as it is made.
   [[nodiscard]] bool FindInterpretedFrame(InterpretedFrame& found) noexcept;
   [[nodiscard]] bool FindReturnWithoutFrame(Return& to) noexcept;

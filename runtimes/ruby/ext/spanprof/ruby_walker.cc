@@ -10,11 +10,13 @@
 
 #include "frame_word.h"
 #include "sampling/native_frames.h"
+#include "sampling/native_registers.h"
 
 namespace spanprof::ruby {
 namespace {
 
 using sampling::NativeFrames;
+using sampling::ProgramCounterOf;
 using sampling::WalkedStack;
 using sampling::WalkFailure;
 
@@ -29,17 +31,6 @@ bool IsOfFile(const sampling::CodeRegion* region) {
 }
 
 uint32_t ThisThread() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
-
-uint64_t ProgramCounterOf(const ucontext_t& at) {
-#if defined(__x86_64__)
-  return static_cast<uint64_t>(at.uc_mcontext.gregs[REG_RIP]);
-#elif defined(__aarch64__)
-  return at.uc_mcontext.pc;
-#else
-  (void)at;
-  return 0;
-#endif
-}
 
 // Whether the interrupted instruction is behind one that enters the kernel.
 bool IsInSystemCall(const ucontext_t& at) {
