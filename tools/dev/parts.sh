@@ -168,10 +168,36 @@ part_fuzz() {
   need
   configure_preset fuzz
   cmake --build build/fuzz -j "$JOBS" --target fuzzers
-  local fuzzer
-  for fuzzer in build/fuzz/fuzzers/*; do
-    if [[ -x $fuzzer ]]; then record_command "$(basename "$fuzzer")" run_fuzzer "$fuzzer"; fi
+  run_fuzzers build/fuzz/fuzzers
+}
+
+# run_fuzzers FOLDER: as many at once as there are jobs, since each takes its time and one processor.
+run_fuzzers() {
+  local fuzzer name outputs
+  outputs=$(mktemp -d)
+  for fuzzer in "$1"/*; do
+    if [[ ! -x $fuzzer ]]; then continue; fi
+    while (($(jobs -rp | wc -l) >= JOBS)); do wait -n || true; done
+    name=$(basename "$fuzzer")
+    (
+      status=0
+      run_fuzzer "$fuzzer" >"$outputs/$name" 2>&1 || status=$?
+      echo "$status" >"$outputs/$name.status"
+    ) &
   done
+  wait
+  for fuzzer in "$1"/*; do
+    if [[ ! -x $fuzzer ]]; then continue; fi
+    name=$(basename "$fuzzer")
+    record_command "$name" finished_with "$(cat "$outputs/$name.status" || echo 1)" "$outputs/$name"
+  done
+  rm -rf "$outputs"
+}
+
+# finished_with STATUS OUTPUT: for record_command, of a command that has run already.
+finished_with() {
+  cat "$2"
+  return "$1"
 }
 
 # A folder NAME_corpus beside a fuzzer's source is where its inputs start from.
