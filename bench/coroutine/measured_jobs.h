@@ -72,10 +72,21 @@ struct HarvestFigures {
 HarvestFigures HarvestAtRate(double seconds, double events_per_second, uint32_t jobs);
 // Nanoseconds of CPU that an event costs its target while it is harvested.
 double HarvestedEventCost(uint32_t jobs);
+// The same for a harvester that is not ours: events in station slots. Nobody reads them.
+double ForeignEventCost(uint32_t jobs);
+
 struct WakeFigures {
   double waker_microseconds = 0;  // what an event costs that has to wake the harvester
   double idle_percent = 0;        // of a core, with this many stations and nothing to do
 };
 WakeFigures IdleAndWake(uint32_t stations);
+
+// From an event to its bytes in the file, in microseconds: a harvester in a process of its own, as
+// the command is one, and so long between two events.
+struct Latencies {
+  double median = 0;
+  double percentile_99 = 0;
+};
+Latencies EventToFile(uint32_t pause_microseconds, int events);
 
 }  // namespace spanprof::bench

@@ -21,6 +21,9 @@
 //     co_await probe(socket.read());
 //   }
 //
+// With Asio: co_await probe(timer.async_wait(asio::use_awaitable)). A coroutine that another one
+// awaits gets the probe handed down, so that its waits are those of the one at the outside.
+//
 // If libspanprof is linked, a coroutine carries its trace context: it starts with its creator's,
 // has its own again at each resume, on whatever thread, and gives the thread back what that had.
 //
@@ -34,6 +37,7 @@
 
 #include <spanprof/internal/coroutine_awaiters.hpp>
 #include <spanprof/internal/coroutine_events.hpp>
+#include <spanprof/internal/coroutine_relay.hpp>
 
 namespace spanprof {
 
@@ -165,11 +169,17 @@ class coroutine_probe {
   coroutine_probe(const coroutine_probe&) = delete;
   coroutine_probe& operator=(const coroutine_probe&) = delete;
 
+  // What is awaited by its result, in the coroutine or in one that it awaits and hands this to.
   template <class Awaitable>
   auto operator()(Awaitable&& awaitable,
                   std::source_location where = std::source_location::current()) {
-    return internal::coroutine::MakeTracedAwaiter(state_, internal::coroutine::kKindSuspend, where,
-                                                  std::forward<Awaitable>(awaitable));
+    using internal::coroutine::AwaitsOnlyItsOwn;
+    if constexpr (AwaitsOnlyItsOwn<std::remove_cvref_t<Awaitable>>) {
+      return internal::coroutine::Relay(state_, where, std::forward<Awaitable>(awaitable));
+    } else {
+      return internal::coroutine::MakeTracedAwaiter(state_, internal::coroutine::kKindSuspend,
+                                                    where, std::forward<Awaitable>(awaitable));
+    }
   }
 
  private:

@@ -7,6 +7,7 @@ void AddCoroCommand(CLI::App& app, std::function<int()>& run) {
       "coro", "Record C++ coroutines, look at them while they run, find what is stuck");
   coro->require_subcommand(1);
   AddCoroRecordCommand(*coro, run);
+  AddCoroDumpCommand(*coro, run);
   AddCoroReportCommand(*coro, run);
   AddCoroExportCommand(*coro, run);
   AddCoroLiveCommands(*coro, run);

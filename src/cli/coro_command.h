@@ -15,6 +15,7 @@ void AddCoroCommand(CLI::App& app, std::function<int()>& run);
 
 // Its parts, each in a file of its own.
 void AddCoroRecordCommand(CLI::App& coro, std::function<int()>& run);
+void AddCoroDumpCommand(CLI::App& coro, std::function<int()>& run);
 void AddCoroExportCommand(CLI::App& coro, std::function<int()>& run);
 void AddCoroReportCommand(CLI::App& coro, std::function<int()>& run);
 void AddCoroLiveCommands(CLI::App& coro, std::function<int()>& run);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/coro_command.h"
+#include "cli/coro_function_names.h"
 #include "cli/output_file.h"
 #include "cli/report_error.h"
 #include "cli/terminal_text.h"
@@ -17,7 +18,6 @@
 namespace spanprof::cli {
 namespace {
 
-using coroutine::CoroutineStatus;
 using coroutine::LiveCoroutine;
 using coroutine::LiveCoroutines;
 
@@ -28,24 +28,6 @@ struct CoroLiveOptions {
   unsigned milliseconds = 500;
 };
 
-std::string StatusText(CoroutineStatus status) {
-  switch (status) {
-    case CoroutineStatus::kNew:
-      return "new";
-    case CoroutineStatus::kRunning:
-      return "running";
-    case CoroutineStatus::kSuspended:
-      return "suspended";
-    case CoroutineStatus::kYielded:
-      return "yielded";
-    case CoroutineStatus::kDone:
-      return "done";
-    case CoroutineStatus::kDead:
-      return "dead";
-  }
-  return "unknown";
-}
-
 std::string NameText(const LiveCoroutine& coroutine) {
   const std::string name = coroutine.name.empty() ? "coroutine" : TerminalText(coroutine.name);
   return fmt::format("{} #{}.{}", name, coroutine.probe_id & 0xFFFFFF, coroutine.probe_id >> 24);
@@ -55,7 +37,7 @@ std::string List(const LiveCoroutines& live) {
   std::string text =
       fmt::format("{:<10} {:>9} {:>9}  {:<28} {}\n", "STATE", "FOR", "AGE", "AT", "COROUTINE");
   for (const LiveCoroutine& each : live.coroutines) {
-    text += fmt::format("{:<10} {:>9} {:>9}  {:<28} {}", StatusText(each.status),
+    text += fmt::format("{:<10} {:>9} {:>9}  {:<28} {}", coroutine::StatusText(each.status),
                         coroutine::DurationText(each.since_nanoseconds),
                         coroutine::DurationText(each.age_nanoseconds), TerminalText(each.place),
                         NameText(each));
@@ -69,7 +51,7 @@ void AppendTree(const LiveCoroutines& live, const std::vector<std::vector<std::s
                 std::size_t index, unsigned depth, std::string& text) {
   const LiveCoroutine& each = live.coroutines[index];
   text += std::string(std::size_t{2} * depth, ' ') +
-          fmt::format("{} {} {}{}\n", NameText(each), StatusText(each.status),
+          fmt::format("{} {} {}{}\n", NameText(each), coroutine::StatusText(each.status),
                       coroutine::DurationText(each.since_nanoseconds),
                       each.place.empty() ? "" : " at " + TerminalText(each.place));
   // A target may claim a circle, or a chain of any length.
@@ -91,9 +73,12 @@ std::string Tree(const LiveCoroutines& live) {
 }
 
 int RunLive(const CoroLiveOptions& options, std::string (*show)(const LiveCoroutines&)) {
-  const Result<LiveCoroutines> live =
-      coroutine::ReadLiveCoroutines(options.pid, options.milliseconds);
+  Result<LiveCoroutines> live = coroutine::ReadLiveCoroutines(options.pid, options.milliseconds);
   if (!live) return ReportFailure(live.error());
+  CoroFunctionNames names(options.pid);
+  for (LiveCoroutine& each : live->coroutines) {
+    if (each.name.empty()) each.name = names.NameOf(each.resume_function);
+  }
   if (const Result<void> written = WriteOutput("-", show(*live)); !written) {
     return ReportFailure(written.error());
   }

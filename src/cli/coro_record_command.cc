@@ -20,6 +20,8 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "cli/coro_command.h"
+#include "cli/coro_flight.h"
+#include "cli/output_file.h"
 #include "cli/report_error.h"
 #include "coroutine/harvester.h"
 
@@ -34,6 +36,15 @@ struct CoroRecordOptions {
   std::vector<pid_t> pids;
   std::vector<std::string> command;
   uint32_t stations = 4096;
+  std::string flight;
+  std::string flight_memory;
+  std::string on_stuck;
+};
+
+// Where events go: a file, or the memory of a flight recorder.
+struct Destination {
+  std::optional<coroutine::RecordingWriter> writer;
+  std::unique_ptr<CoroFlight> flight;
 };
 
 volatile std::sig_atomic_t interrupted = 0;
@@ -83,9 +94,11 @@ Result<pid_t> StartCommand(const std::vector<std::string>& command,
 }
 
 void ReportTotals(const coroutine::HarvestTotals& totals, const CoroRecordOptions& options) {
-  ReportNote(
-      fmt::format("{} events of {} coroutines are in {}; look at them: spanprof coro report {}",
-                  totals.received, totals.coroutines, Quoted(options.output), options.output));
+  if (options.flight.empty()) {
+    ReportNote(
+        fmt::format("{} events of {} coroutines are in {}; look at them: spanprof coro report {}",
+                    totals.received, totals.coroutines, Quoted(options.output), options.output));
+  }
   if (totals.lost != 0) {
     ReportNote(fmt::format(
         "{} events were lost because a ring was full; a larger one: SPANPROF_CORO_RING_RECORDS",
@@ -104,16 +117,40 @@ void ReportTotals(const coroutine::HarvestTotals& totals, const CoroRecordOption
   }
 }
 
-Result<int> Record(const CoroRecordOptions& options,
-                   std::optional<std::chrono::nanoseconds> limit) {
+Result<Destination> MakeDestination(const CoroRecordOptions& options,
+                                    const CoroFlightOptions& flight) {
+  Destination destination;
+  if (flight.window.count() != 0) {
+    if (auto possible = CheckOutputFolder(options.output); !possible) {
+      return tl::make_unexpected(possible.error());
+    }
+    destination.flight = std::make_unique<CoroFlight>(flight, options.output);
+    destination.writer.emplace(
+        std::make_unique<coroutine::FlightSink>(destination.flight->buffer()));
+    CoroFlight::CatchSignal();
+    return destination;
+  }
   Result<coroutine::RecordingWriter> writer = coroutine::RecordingWriter::Create(options.output);
   if (!writer) return tl::make_unexpected(writer.error());
-  Result<coroutine::Harvester> harvester = coroutine::Harvester::Create(&*writer);
+  destination.writer = *std::move(writer);
+  return destination;
+}
+
+Result<int> Record(const CoroRecordOptions& options, const CoroFlightOptions& flight_options,
+                   std::optional<std::chrono::nanoseconds> limit) {
+  Result<Destination> destination = MakeDestination(options, flight_options);
+  if (!destination) return tl::make_unexpected(destination.error());
+  CoroFlight* flight = destination->flight.get();
+  Result<coroutine::Harvester> harvester = coroutine::Harvester::Create(&*destination->writer);
   if (!harvester) return tl::make_unexpected(harvester.error());
+  if (flight_options.stuck_after.count() != 0) harvester->WatchForStuck();
   CatchInterrupts();
+  const auto remove_file = [&] {
+    if (flight == nullptr) unlink(options.output.c_str());
+  };
   for (const pid_t pid : options.pids) {
     if (auto attached = harvester->AttachProcess(pid); !attached) {
-      unlink(options.output.c_str());
+      remove_file();
       return tl::make_unexpected(attached.error());
     }
   }
@@ -123,16 +160,24 @@ Result<int> Record(const CoroRecordOptions& options,
     if (!variables) return tl::make_unexpected(variables.error());
     const Result<pid_t> started = StartCommand(options.command, *variables);
     if (!started) {
-      unlink(options.output.c_str());
+      remove_file();
       return tl::make_unexpected(started.error());
     }
     child = *started;
   }
+  coroutine::Harvester::RaisePriority();  // the command was started without it
   int status = 0;
   const auto begin = std::chrono::steady_clock::now();
   bool told_to_end = false;
   for (;;) {
     if (auto worked = harvester->Work(); !worked) return tl::make_unexpected(worked.error());
+    if (flight != nullptr) {
+      if (auto worked = flight->Work(*harvester); !worked) {
+        return tl::make_unexpected(worked.error());
+      }
+    } else {
+      (void)harvester->TakeDumpRequests();  // closed: who asks hears that there is no such recorder
+    }
     const bool over =
         (limit && std::chrono::steady_clock::now() - begin >= *limit) || interrupted != 0;
     if (child != 0) {
@@ -144,9 +189,48 @@ Result<int> Record(const CoroRecordOptions& options,
     }
   }
   if (auto finished = harvester->Finish(); !finished) return tl::make_unexpected(finished.error());
+  if (flight != nullptr) {
+    if (auto finished = flight->Finish(); !finished) return tl::make_unexpected(finished.error());
+  }
   ReportTotals(harvester->Totals(), options);
   if (child == 0) return 0;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Seconds, where there is no unit.
+Result<std::chrono::nanoseconds> ParseTime(const std::string& option, const std::string& text) {
+  const bool has_unit = text.find_first_not_of("0123456789.") != std::string::npos;
+  const auto parsed = ParseDuration(has_unit ? text : text + "s");
+  if (parsed && parsed->count() > 0) return *parsed;
+  return Fail(EINVAL, option + " " + Quoted(text) + " is not a duration",
+              "give seconds, or a unit too: 30, 500ms, 2m");
+}
+
+Result<CoroFlightOptions> ParseFlight(const CoroRecordOptions& options) {
+  CoroFlightOptions flight;
+  if (options.flight.empty()) {
+    if (options.on_stuck.empty() && options.flight_memory.empty()) return flight;
+    return Fail(EINVAL, "--on-stuck and --flight-memory are for a flight recorder",
+                "give --flight too: --flight 30s");
+  }
+  const auto window = ParseTime("--flight", options.flight);
+  if (!window) return tl::make_unexpected(window.error());
+  flight.window = *window;
+  if (!options.on_stuck.empty()) {
+    const auto stuck_after = ParseTime("--on-stuck", options.on_stuck);
+    if (!stuck_after) return tl::make_unexpected(stuck_after.error());
+    flight.stuck_after = *stuck_after;
+  }
+  if (!options.flight_memory.empty()) {
+    const auto bytes = ParseSize(options.flight_memory);
+    if (!bytes || *bytes < (uint64_t{1} << 20)) {
+      return Fail(EINVAL,
+                  "--flight-memory " + Quoted(options.flight_memory) + " is not a size from 1m on",
+                  "give 64m, 1g");
+    }
+    flight.max_bytes = *bytes;
+  }
+  return flight;
 }
 
 int RunCoroRecord(const CoroRecordOptions& options) {
@@ -155,17 +239,15 @@ int RunCoroRecord(const CoroRecordOptions& options) {
         Error{EINVAL, "give either -p PID or a command",
               "spanprof coro record -- ./server, or spanprof coro record -p 8134"});
   }
+  const Result<CoroFlightOptions> flight = ParseFlight(options);
+  if (!flight) return ReportFailure(flight.error());
   std::optional<std::chrono::nanoseconds> limit;
   if (!options.duration.empty()) {
-    const std::string& text = options.duration;
-    const bool has_unit = text.find_first_not_of("0123456789.") != std::string::npos;
-    limit = ParseDuration(has_unit ? text : text + "s");
-    if (!limit || limit->count() <= 0) {
-      return ReportFailure(Error{EINVAL, "--duration " + Quoted(text) + " is not a duration",
-                                 "give seconds, or a unit too: 30, 500ms, 2m"});
-    }
+    const auto duration = ParseTime("--duration", options.duration);
+    if (!duration) return ReportFailure(duration.error());
+    limit = *duration;
   }
-  const Result<int> status = Record(options, limit);
+  const Result<int> status = Record(options, *flight, limit);
   return status ? *status : ReportFailure(status.error());
 }
 
@@ -189,13 +271,28 @@ void AddCoroRecordCommand(CLI::App& coro, std::function<int()>& run) {
                    "For probes that are not spanprof's: how many coroutines they can trace")
       ->type_name("COUNT")
       ->check(CLI::Range(1, 1 << 24));
+  command
+      ->add_option("--flight", options->flight,
+                   "Keep the last so many seconds in memory, and write them at the end, on SIGUSR1 "
+                   "and when `spanprof coro dump` asks")
+      ->type_name("DURATION");
+  command
+      ->add_option("--on-stuck", options->on_stuck,
+                   "With --flight: write them too when a coroutine has been suspended for this "
+                   "long, and ten times longer than any before at its place")
+      ->type_name("DURATION");
+  command
+      ->add_option("--flight-memory", options->flight_memory,
+                   "With --flight: keep less if it would be more than this (256m)")
+      ->type_name("SIZE");
   command->add_option("COMMAND", options->command, "What to run, behind --")->type_name("COMMAND");
   command->footer(
       "The exit code is the command's. Ctrl-C ends the recording.\n"
       "\n"
       "Examples:\n"
       "  spanprof coro record -o run.coro -- ./server --port 8080\n"
-      "  spanprof coro record -p 8134 -p 8140 -d 10");
+      "  spanprof coro record -p 8134 -p 8140 -d 10\n"
+      "  spanprof coro record --flight 30s --on-stuck 5s -o server.coro -p 8134");
   command->callback([options, &run] { run = [options] { return RunCoroRecord(*options); }; });
 }
 

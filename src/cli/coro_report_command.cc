@@ -23,7 +23,7 @@ using coroutine::CoroutineHistory;
 using coroutine::Finding;
 
 struct CoroReportOptions {
-  std::string file;
+  std::vector<std::string> files;
   coroutine::FindingLimits limits;
   std::size_t limit = 20;
   bool json = false;
@@ -52,7 +52,7 @@ std::string Summary(const CoroutineHistory& history) {
                         coroutine::DurationText(latency.Quantile(0.99)),
                         coroutine::DurationText(latency.longest));
   }
-  if (!history.complete()) text += "the recording is cut off: it was not ended by its recorder\n";
+  if (!history.complete()) text += "a recording is cut off: it was not ended by its recorder\n";
   return text;
 }
 
@@ -91,7 +91,7 @@ std::string Json(const CoroutineHistory& history, const std::vector<Finding>& fi
 }
 
 int RunCoroReport(const CoroReportOptions& options) {
-  const Result<CoroutineHistory> history = CoroutineHistory::Read(options.file);
+  const Result<CoroutineHistory> history = CoroutineHistory::Read(options.files);
   if (!history) return ReportFailure(history.error());
   const std::vector<Finding> findings = coroutine::FindProblems(*history, options.limits);
   const std::string text =
@@ -126,7 +126,12 @@ void AddCoroReportCommand(CLI::App& coro, std::function<int()>& run) {
   auto options = std::make_shared<CoroReportOptions>();
   CLI::App* command = coro.add_subcommand(
       "report", "Find stuck coroutines, hogs, leaks and late resumes in a recording");
-  command->add_option("FILE", options->file, "A recording")->required()->type_name("FILE");
+  command
+      ->add_option(
+          "FILE", options->files,
+          "A recording, or several: of the same processes, one after the other, or of many")
+      ->required()
+      ->type_name("FILE");
   AddLimit(*command, "--stuck-after", &options->limits.stuck_nanoseconds,
            "A suspension counts as stuck after this time (1s), if it is also ten times longer than "
            "any that ended at its place");

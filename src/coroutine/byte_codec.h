@@ -54,6 +54,13 @@ class ByteReader {
     return 0;
   }
 
+  // A little-endian number of at most eight bytes.
+  uint64_t Fixed(unsigned bytes) {
+    uint64_t value = 0;
+    for (unsigned i = 0; i < bytes; ++i) value |= uint64_t{Byte()} << (8 * i);
+    return value;
+  }
+
   std::string_view Text() {
     const uint64_t size = Number();
     if (size > bytes_.size() - at_) {

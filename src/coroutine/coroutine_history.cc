@@ -2,15 +2,42 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
 #include "coroutine/ordered_events.h"
 #include "coroutine/recording_names.h"
+#include "coroutine/recording_set.h"
 #include <spanprof/internal/coroutine_layout.hpp>
 
 namespace spanprof::coroutine {
 namespace wire = internal::coroutine;
+
+const char* EventKindText(uint32_t kind) {
+  static constexpr const char* kNames[] = {"none",  "birth", "adopted", "resume", "suspend",
+                                           "yield", "done",  "death",   "awaits", "ready"};
+  static_assert(std::size(kNames) == wire::kKindCount);
+  return kind < wire::kKindCount ? kNames[kind] : "unknown";
+}
+
+const char* StatusText(CoroutineStatus status) {
+  switch (status) {
+    case CoroutineStatus::kNew:
+      return "new";
+    case CoroutineStatus::kRunning:
+      return "running";
+    case CoroutineStatus::kSuspended:
+      return "suspended";
+    case CoroutineStatus::kYielded:
+      return "yielded";
+    case CoroutineStatus::kDone:
+      return "done";
+    case CoroutineStatus::kDead:
+      return "dead";
+  }
+  return "unknown";
+}
 
 void LatencyHistogram::Add(uint64_t nanoseconds, std::size_t coroutine) {
   ++buckets[std::min(63, static_cast<int>(std::bit_width(nanoseconds)))];
@@ -33,21 +60,36 @@ uint64_t LatencyHistogram::Quantile(double part) const {
 // The second reading: the events.
 class HistoryBuilder : public OrderedEvents {
  public:
-  HistoryBuilder(CoroutineHistory& history, const RecordingNames& names)
-      : history_(&history), names_(&names) {}
+  HistoryBuilder(CoroutineHistory& history, const RecordingNames& names, HistoryObserver* observer)
+      : history_(&history), names_(&names), observer_(observer) {}
+
+  // Of a probe that is not ours: its station has no generations, and no places.
+  void OnSlotEvent(const SlotEventInfo& event) override {
+    const auto kind = event.active ? wire::kKindResume : wire::kKindSuspend;
+    const uint64_t word = wire::WordOf(wire::IdentityOf(event.station, 0), kind, 0);
+    foreign_probe_id_ = event.probe_id;
+    Take(event.target, event.tid, word, event.nanoseconds);
+    foreign_probe_id_ = 0;
+  }
 
  protected:
   void OnEvent(const Event& event) override {
-    const uint64_t word = event.record.word;
+    Take(event.target, event.tid, event.record.word,
+         names_->clock.Nanoseconds(event.target, event.record.stamp));
+  }
+
+ private:
+  void Take(uint32_t target, uint64_t tid, uint64_t word, uint64_t now) {
     const uint32_t kind = wire::KindOf(word);
-    const uint64_t now = names_->clock.Nanoseconds(event.target, event.record.stamp);
     history_->end_ = std::max(history_->end_, now);
     ++history_->events_;
-    const std::size_t index = Find(event.target, word, kind, now);
+    const std::size_t index = Find(target, word, kind, now);
     Coroutine& coroutine = history_->coroutines_[index];
+    HistoryEvent seen = {history_->events_,   now,         index, tid, kind,
+                         wire::PlaceOf(word), std::nullopt};
     switch (kind) {
       case wire::kKindResume:
-        Resume(coroutine, index, event.tid, now);
+        Resume(coroutine, index, tid, now);
         break;
       case wire::kKindSuspend:
         Leave(coroutine, CoroutineStatus::kSuspended, wire::PlaceOf(word), now);
@@ -64,8 +106,10 @@ class HistoryBuilder : public OrderedEvents {
         coroutine.since = now;
         break;
       case wire::kKindAwaits: {
-        const auto awaited = newest_.find(StationKey(event.target, wire::PlaceOf(word)));
+        seen.place = 0;  // it is a station
+        const auto awaited = newest_.find(StationKey(target, wire::PlaceOf(word)));
         if (awaited == newest_.end() || awaited->second == index) break;
+        seen.awaited = awaited->second;
         coroutine.awaits = awaited->second;
         history_->coroutines_[awaited->second].awaited_by = index;
         break;
@@ -76,9 +120,9 @@ class HistoryBuilder : public OrderedEvents {
       default:
         break;  // birth and adoption: Find has made it
     }
+    if (observer_ != nullptr) observer_->OnEvent(*history_, seen);
   }
 
- private:
   static uint64_t StationKey(uint32_t target, uint32_t station) {
     return (uint64_t{target} << 32) | station;
   }
@@ -94,6 +138,7 @@ class HistoryBuilder : public OrderedEvents {
     }
     Coroutine coroutine;
     coroutine.target = target;
+    coroutine.probe_id = foreign_probe_id_;
     coroutine.birth = now;
     coroutine.since = now;
     if (const CoroutineInfo* description = names_->Describe(target, word)) {
@@ -108,13 +153,18 @@ class HistoryBuilder : public OrderedEvents {
     return index;
   }
 
-  void Resume(Coroutine& coroutine, std::size_t index, uint32_t tid, uint64_t now) {
+  void Resume(Coroutine& coroutine, std::size_t index, uint64_t tid, uint64_t now) {
+    const auto ready = ready_.find(index);
     if (coroutine.status == CoroutineStatus::kSuspended) {
       PlaceWaits& waits = history_->waits_[{coroutine.target, coroutine.place}];
       ++waits.count;
-      waits.longest = std::max(waits.longest, now - coroutine.since);
+      waits.longest = std::max(waits.longest, now - std::min(now, coroutine.since));
+      if (observer_ != nullptr) {
+        const uint64_t since_ready = ready == ready_.end() ? 0 : ready->second;
+        observer_->OnWait(*history_,
+                          {index, coroutine.place, coroutine.since, now, since_ready, tid});
+      }
     }
-    const auto ready = ready_.find(index);
     if (ready != ready_.end()) {
       history_->latency_.Add(now - std::min(now, ready->second), index);
       ready_.erase(ready);
@@ -146,24 +196,32 @@ class HistoryBuilder : public OrderedEvents {
 
   CoroutineHistory* history_;
   const RecordingNames* names_;
+  HistoryObserver* observer_;
+  uint64_t foreign_probe_id_ = 0;
   std::unordered_map<uint64_t, std::size_t> newest_;  // by target and station
   std::vector<uint32_t> generations_;                 // by index
   std::unordered_map<std::size_t, uint64_t> ready_;
 };
 
-Result<CoroutineHistory> CoroutineHistory::Read(const std::string& path) {
+Result<CoroutineHistory> CoroutineHistory::Read(const std::string& path,
+                                                HistoryObserver* observer) {
+  return Read(std::vector<std::string>{path}, observer);
+}
+
+Result<CoroutineHistory> CoroutineHistory::Read(const std::vector<std::string>& paths,
+                                                HistoryObserver* observer) {
+  const Result<RecordingSet> recordings = RecordingSet::Open(paths);
+  if (!recordings) return tl::make_unexpected(recordings.error());
   CoroutineHistory history;
+  history.complete_ = recordings->complete();
   RecordingNames names;
-  const Result<ReadSummary> summary = ReadRecordingFile(path, names);
-  if (!summary) return tl::make_unexpected(summary.error());
-  history.complete_ = summary->complete && summary->malformed_blocks == 0;
-  HistoryBuilder builder(history, names);
-  const Result<ReadSummary> again = ReadRecordingFile(path, builder);
-  if (!again) return tl::make_unexpected(again.error());
+  if (auto read = recordings->Read(names); !read) return tl::make_unexpected(read.error());
+  history.targets_ = names.targets;
+  history.places_ = names.places;
+  history.counters_ = names.counters;
+  HistoryBuilder builder(history, names, observer);
+  if (auto read = recordings->Read(builder); !read) return tl::make_unexpected(read.error());
   builder.Flush();
-  history.targets_ = std::move(names.targets);
-  history.places_ = std::move(names.places);
-  history.counters_ = std::move(names.counters);
   return history;
 }
 

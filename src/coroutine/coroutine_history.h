@@ -28,7 +28,7 @@ struct Coroutine {
   uint64_t birth = 0;  // nanoseconds, CLOCK_MONOTONIC, as all times here
   uint64_t since = 0;  // of the status
   uint32_t place = 0;  // where it was suspended last; 0: unknown
-  uint32_t tid = 0;    // where it ran last
+  uint64_t tid = 0;    // where it ran last
   uint64_t resumes = 0;
   uint64_t migrations = 0;  // resumes on another thread than the one before
   uint64_t run_nanoseconds = 0;
@@ -57,12 +57,57 @@ struct LatencyHistogram {
   [[nodiscard]] uint64_t Quantile(double part) const;
 };
 
+class CoroutineHistory;
+
+// One event, in the order of their time.
+struct HistoryEvent {
+  uint64_t number = 0;       // from 1
+  uint64_t nanoseconds = 0;  // CLOCK_MONOTONIC
+  std::size_t coroutine = 0;
+  uint64_t tid = 0;
+  uint32_t kind = 0;
+  uint32_t place = 0;                  // 0: none
+  std::optional<std::size_t> awaited;  // whom it waits for, of kind "awaits"
+};
+
+// A suspension that has ended.
+struct HistoryWait {
+  std::size_t coroutine = 0;
+  uint32_t place = 0;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t ready = 0;  // when somebody said that it can run; 0: nobody did
+  uint64_t tid = 0;    // that resumed it
+};
+
+// Sees what happens while a history is being read, so that nobody has to keep all of it. What
+// the recording says of targets and places is known by then; coroutines up to the present one.
+class HistoryObserver {
+ public:
+  virtual ~HistoryObserver() = default;
+  virtual void OnEvent(const CoroutineHistory&, const HistoryEvent&) {}
+  virtual void OnWait(const CoroutineHistory&, const HistoryWait&) {}
+};
+
+// How an event's kind is called, "resume" say.
+[[nodiscard]] const char* EventKindText(uint32_t kind);
+[[nodiscard]] const char* StatusText(CoroutineStatus status);
+
 class CoroutineHistory {
  public:
-  [[nodiscard]] static Result<CoroutineHistory> Read(const std::string& path);
+  [[nodiscard]] static Result<CoroutineHistory> Read(const std::string& path,
+                                                     HistoryObserver* observer = nullptr);
+  // Several recordings, of one process or of many, as if they were one. Their targets are numbered
+  // anew. What is in two of them, since a harvester was killed and the next went on, counts once.
+  [[nodiscard]] static Result<CoroutineHistory> Read(const std::vector<std::string>& paths,
+                                                     HistoryObserver* observer = nullptr);
 
   [[nodiscard]] const std::vector<Coroutine>& coroutines() const { return coroutines_; }
   [[nodiscard]] const std::vector<TargetInfo>& targets() const { return targets_; }
+  // By target and number.
+  [[nodiscard]] const std::map<std::pair<uint32_t, uint32_t>, PlaceInfo>& places() const {
+    return places_;
+  }
   // "file:line function", "start" for 0.
   [[nodiscard]] std::string PlaceText(uint32_t target, uint32_t place) const;
   // Its name, or the function that it was seen in, and its number.

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/printable_text.h"
+#include "coroutine/coroutine_history.h"
 #include "coroutine/ordered_events.h"
 #include "coroutine/recording_names.h"
 #include <spanprof/internal/coroutine_layout.hpp>
@@ -15,9 +16,6 @@ namespace {
 namespace wire = internal::coroutine;
 
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
-constexpr const char* kKindNames[] = {"none",  "birth", "adopted", "resume", "suspend",
-                                      "yield", "done",  "death",   "awaits", "ready"};
-static_assert(std::size(kKindNames) == wire::kKindCount);
 
 // Bytes that are not UTF-8, which JSON cannot have, become question marks.
 void AppendJsonText(std::string& out, std::string_view text) {
@@ -126,7 +124,7 @@ class Exporter : public OrderedEvents {
                     ",\"kind\":\"%s\",\"name\":",
                     line.probe_id, line.tid, line.addr, line.seq,
                     line.kind == wire::kKindResume ? "true" : "false", line.ts, line.pid,
-                    kKindNames[line.kind]);
+                    EventKindText(line.kind));
       text_ += numbers;
       AppendJsonText(text_, line.name);
       text_ += ",\"place\":";
@@ -134,7 +132,7 @@ class Exporter : public OrderedEvents {
       text_ += "}\n";
     } else {
       std::snprintf(numbers, sizeof numbers, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,",
-                    line.ts, line.pid, line.tid, line.probe_id, kKindNames[line.kind]);
+                    line.ts, line.pid, line.tid, line.probe_id, EventKindText(line.kind));
       text_ += numbers;
       AppendCsvText(text_, line.name);
       text_ += ',';

@@ -16,4 +16,16 @@ std::string AuthorsFunctionName(std::string_view function) {
   return std::string(whole_name.substr(0, scope + 2)) + std::string(signature);
 }
 
+std::string ResumeFunctionName(std::string_view symbol) {
+  symbol = symbol.substr(0, symbol.find(" [clone"));
+  const std::size_t mangled = symbol.find("::_Z");
+  if (mangled == std::string_view::npos) return std::string(symbol);
+  // The name, a parenthesis, and the name again with its parameters.
+  for (std::size_t open = symbol.find('('); open < mangled; open = symbol.find('(', open + 1)) {
+    const std::string_view inner = symbol.substr(open + 1, mangled - open - 1);
+    if (open != 0 && inner.starts_with(symbol.substr(0, open))) return std::string(inner);
+  }
+  return std::string(symbol);
+}
+
 }  // namespace spanprof::coroutine

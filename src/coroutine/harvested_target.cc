@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <fstream>
 #include <poll.h>
+#include <span>
 #include <string>
 #include <unistd.h>
 #include <utility>
 
 #include <sys/syscall.h>
 
+#include "coroutine/function_name.h"
 #include <spanprof/internal/coroutine_clock.hpp>
 
 namespace spanprof::coroutine {
@@ -18,8 +20,9 @@ namespace {
 
 namespace wire = internal::coroutine;
 
-constexpr std::size_t kBatchEvents = 65536;
+constexpr std::size_t kBatchEvents = 16384;  // what fits a core's cache
 constexpr uint64_t kSearchInterval = 1'000'000'000;
+constexpr uint64_t kIdentityMask = wire::IdentityOf(wire::kMaxStations - 1, wire::kGenerationMask);
 
 std::string CommandName(uint32_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
@@ -35,7 +38,7 @@ HarvestedTarget::HarvestedTarget(TargetArea area, uint32_t number, RecordingWrit
       number_(number),
       writer_(writer),
       process_(static_cast<int>(syscall(SYS_pidfd_open, area_.header().pid, 0))) {
-  batch_.reserve(kBatchEvents);
+  batch_.resize(kBatchEvents);
 }
 
 bool HarvestedTarget::ended() const {
@@ -138,22 +141,28 @@ Result<uint64_t> HarvestedTarget::Drain(uint32_t index, RingView& ring) {
   const wire::Record* records = ring.records();
   while (ring.tail != head) {
     const uint64_t count = std::min<uint64_t>(head - ring.tail, kBatchEvents);
-    batch_.clear();
+    uint64_t noted_identity = ~uint64_t{0};
     for (uint64_t i = 0; i < count; ++i) {
       const wire::Record& record = records[(ring.tail + i) & mask];
-      const RingEvent event = {record.stamp.load(std::memory_order_relaxed),
-                               record.word.load(std::memory_order_relaxed)};
-      batch_.push_back(event);
-      const uint32_t station = wire::StationOf(event.word);
-      const bool known = station < generations_.size() &&
-                         generations_[station] == wire::GenerationOf(event.word) + 1;
-      if (known && wire::KindOf(event.word) != wire::kKindDeath) continue;
-      if (auto noted = Note(event.word); !noted) return tl::make_unexpected(noted.error());
+      const uint64_t word = record.word.load(std::memory_order_relaxed);
+      batch_[i] = {record.stamp.load(std::memory_order_relaxed), word};
+      // A suspension is of the coroutine that was resumed just before.
+      const bool is_death = wire::KindOf(word) == wire::kKindDeath;
+      const uint64_t identity = word & kIdentityMask;
+      if (identity == noted_identity && !is_death) continue;
+      noted_identity = identity;
+      const uint32_t station = wire::StationOf(word);
+      const bool known =
+          station < generations_.size() && generations_[station] == wire::GenerationOf(word) + 1;
+      if (known && !is_death) continue;
+      if (auto noted = Note(word); !noted) return tl::make_unexpected(noted.error());
     }
+    const std::span<const RingEvent> events(batch_.data(), count);
     if (writer_ != nullptr) {
-      auto written = writer_->WriteEvents(number_, index, tid, ring.tail, batch_);
+      auto written = writer_->WriteEvents(number_, index, tid, ring.tail, events);
       if (!written) return tl::make_unexpected(written.error());
     }
+    if (stuck_watch_) stuck_watch_->OnEvents(events);
     // Only now, when they are in the file: if we are killed before this, they are taken again, and
     // a reader knows them by their position.
     ring.tail += count;
@@ -175,7 +184,7 @@ Result<uint64_t> HarvestedTarget::Pass() {
     Result<uint64_t> count = Drain(i, rings[i]);
     if (!count) return count;
     taken += *count;
-    if (abandoned) rings[i].control().state.store(wire::kRingFree, std::memory_order_release);
+    if (abandoned) area_.FreeRing(i);
   }
   if (taken != 0 && writer_ != nullptr) {
     if (auto written = writer_->Write(PassMark{number_, begun}); !written) {
@@ -243,6 +252,34 @@ void HarvestedTarget::GiveBack(uint32_t index) {
                                       std::memory_order_release, std::memory_order_relaxed));
 }
 
+std::vector<StuckCoroutine> HarvestedTarget::FindStuck(uint64_t limit_nanoseconds) {
+  std::vector<StuckCoroutine> found;
+  if (!stuck_watch_) return found;
+  const wire::GlobalHeader& header = area_.header();
+  const uint64_t now = Now();
+  const uint64_t now_nanoseconds = wire::MonotonicNanoseconds();
+  const auto ticks = static_cast<double>(now - header.clock_counter);
+  const auto nanoseconds = static_cast<double>(now_nanoseconds - header.clock_nanoseconds);
+  const double rate = ticks > 0 && nanoseconds > 0 ? ticks / nanoseconds : 1;  // ticks a nanosecond
+  const auto limit = static_cast<uint64_t>(static_cast<double>(limit_nanoseconds) * rate);
+  for (const StuckWatch::Stuck& stuck : stuck_watch_->Find(now, limit)) {
+    StuckCoroutine coroutine;
+    coroutine.pid = header.pid;
+    coroutine.nanoseconds = static_cast<uint64_t>(static_cast<double>(stuck.ticks) / rate);
+    if (const wire::StationData* data = area_.Station(stuck.station)) {
+      const std::size_t length = std::min<std::size_t>(
+          data->name_length.load(std::memory_order_acquire), wire::kNameBytes);
+      coroutine.who.assign(data->name, length);
+    }
+    if (const auto place = area_.ReadPlace(stuck.place)) {
+      coroutine.where = std::string(place->file) + ":" + std::to_string(place->line);
+      if (coroutine.who.empty()) coroutine.who = AuthorsFunctionName(place->function);
+    }
+    found.push_back(std::move(coroutine));
+  }
+  return found;
+}
+
 uint64_t HarvestedTarget::LostInRings() {
   uint64_t lost = 0;
   for (const RingView& ring : area_.Rings()) {
@@ -289,6 +326,7 @@ Result<void> HarvestedTarget::Finish() {
   counters.values["coroutines_undescribed"] = undescribed_;
   counters.values["places_not_kept"] = header.places_not_kept.load(std::memory_order_relaxed);
   counters.values["impossible_ring_heads"] = impossible_heads_;
+  counters.values["targets_ended"] = ended() ? 1 : 0;
   return writer_->Write(counters);
 }
 

@@ -4,11 +4,14 @@
 // places described there, its dead stations given back. Not thread-safe.
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "coroutine/recording.h"
+#include "coroutine/stuck_watch.h"
 #include "coroutine/target_area.h"
 
 namespace spanprof::coroutine {
@@ -28,6 +31,14 @@ struct HarvestTotals {
   }
 };
 
+// One that was found while it is being recorded.
+struct StuckCoroutine {
+  uint32_t pid = 0;
+  std::string who;    // its name, or the function that it is in
+  std::string where;  // file:line
+  uint64_t nanoseconds = 0;
+};
+
 class HarvestedTarget {
  public:
   // `writer` may be null: then events are taken and not kept.
@@ -39,8 +50,12 @@ class HarvestedTarget {
   [[nodiscard]] Result<uint64_t> Pass();
   // Whether a ring has anything in it.
   [[nodiscard]] bool HasEvents();
-  // The last clock and the counters. Once, at the end.
+  // The present clock, names that came late, and the counters: what a reader of what was written
+  // up to now needs. At the end, and whenever somebody wants to read before it.
   [[nodiscard]] Result<void> Finish();
+  // From now on coroutines are looked after, and those that get stuck are found.
+  void WatchForStuck() { stuck_watch_.emplace(); }
+  [[nodiscard]] std::vector<StuckCoroutine> FindStuck(uint64_t limit_nanoseconds);
 
   [[nodiscard]] TargetArea& area() { return area_; }
   [[nodiscard]] bool ended() const;
@@ -67,6 +82,7 @@ class HarvestedTarget {
   RecordingWriter* writer_;
   UniqueFd process_;
   std::vector<RingEvent> batch_;
+  std::optional<StuckWatch> stuck_watch_;
   std::vector<uint16_t> generations_;  // of the coroutine that was described, plus 1
   std::vector<bool> named_;
   std::vector<uint32_t> deaths_;         // seen in this pass

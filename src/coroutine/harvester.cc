@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <linux/membarrier.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 namespace spanprof::coroutine {
@@ -15,9 +16,15 @@ namespace {
 
 constexpr uint32_t kForeignTarget = 0;
 // A wake costs the target some 15 us, so it is asked for only after a while without events.
-constexpr unsigned kIdlePassesBeforeSleep = 20;
-constexpr long kNapNanoseconds = 1'000'000;
+constexpr unsigned kIdlePassesBeforeSleep = 100;
+// A short nap brings an event to the file soon. Where there are many, larger batches cost less.
+constexpr long kShortNapNanoseconds = 150'000;
+constexpr long kLongNapNanoseconds = 1'000'000;
+constexpr uint64_t kManyEvents = 2000;
 constexpr unsigned kNapBelowPercent = 20;
+// With seven runnable threads on two processors the longest wait for a turn was 240 ms at 0, and
+// 32 ms with this.
+constexpr int kRaisedNiceness = -10;
 
 bool MembarrierWorks() {
   const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
@@ -38,10 +45,13 @@ Result<Harvester> Harvester::Create(RecordingWriter* writer) {
   return Harvester(*std::move(listener), writer);
 }
 
+bool Harvester::RaisePriority() { return setpriority(PRIO_PROCESS, 0, kRaisedNiceness) == 0; }
+
 Result<void> Harvester::Add(TargetArea area) {
   if (auto claimed = area.Claim(); !claimed) return claimed;
   area.Announce(static_cast<uint32_t>(getpid()), socket_path_, !membarrier_);
   auto target = std::make_unique<HarvestedTarget>(std::move(area), next_number_++, writer_);
+  if (watch_for_stuck_) target->WatchForStuck();
   if (auto begun = target->Begin(); !begun) return begun;
   targets_.push_back(std::move(target));
   idle_passes_ = 0;
@@ -159,7 +169,7 @@ Result<void> Harvester::Work(int sleep_milliseconds) {
     return target->fullest_percent() >= kNapBelowPercent;
   });
   if (!filling) {
-    const timespec nap = {0, kNapNanoseconds};
+    const timespec nap = {0, *taken >= kManyEvents ? kLongNapNanoseconds : kShortNapNanoseconds};
     nanosleep(&nap, nullptr);
   }
   return {};
@@ -176,6 +186,40 @@ HarvestTotals Harvester::Totals() {
   return totals;
 }
 
+Result<void> Harvester::WriteOwnCounters() {
+  if (writer_ == nullptr || !foreign_) return {};
+  Counters counters = {kForeignTarget, {}};
+  counters.values["events_received"] = foreign_->received();
+  counters.values["events_lost_overwritten"] = foreign_->lost();
+  counters.values["slots_torn"] = foreign_->torn();
+  counters.values["coroutines_untraced_no_station"] = foreign_->untraced();
+  counters.values["peers_refused"] = listener_.refused_peers();
+  counters.values["areas_refused"] = refused_areas_;
+  return writer_->Write(counters);
+}
+
+Result<void> Harvester::Checkpoint() {
+  for (auto& target : targets_) {
+    if (auto written = target->Finish(); !written) return written;
+  }
+  return WriteOwnCounters();
+}
+
+void Harvester::WatchForStuck() {
+  watch_for_stuck_ = true;
+  for (auto& target : targets_) target->WatchForStuck();
+}
+
+std::vector<StuckCoroutine> Harvester::FindStuck(std::chrono::nanoseconds limit) {
+  std::vector<StuckCoroutine> found;
+  for (auto& target : targets_) {
+    for (StuckCoroutine& each : target->FindStuck(static_cast<uint64_t>(limit.count()))) {
+      found.push_back(std::move(each));
+    }
+  }
+  return found;
+}
+
 Result<void> Harvester::Finish() {
   for (auto& target : targets_) target->area().Withdraw();
   if (auto last = Pass(); !last) return tl::make_unexpected(last.error());
@@ -184,18 +228,8 @@ Result<void> Harvester::Finish() {
     if (auto finished = target->Finish(); !finished) return finished;
   }
   targets_.clear();
-  if (writer_ == nullptr) return {};
-  if (foreign_) {
-    Counters counters = {kForeignTarget, {}};
-    counters.values["events_received"] = foreign_->received();
-    counters.values["events_lost_overwritten"] = foreign_->lost();
-    counters.values["slots_torn"] = foreign_->torn();
-    counters.values["coroutines_untraced_no_station"] = foreign_->untraced();
-    counters.values["peers_refused"] = listener_.refused_peers();
-    counters.values["areas_refused"] = refused_areas_;
-    if (auto written = writer_->Write(counters); !written) return written;
-  }
-  return writer_->WriteEnd();
+  if (auto written = WriteOwnCounters(); !written) return written;
+  return writer_ == nullptr ? Result<void>() : writer_->WriteEnd();
 }
 
 }  // namespace spanprof::coroutine

@@ -29,6 +29,7 @@ struct StationCopy {
   uint64_t birth = 0;
   uint64_t present = 0;
   uint64_t awaited_by = 0;
+  uint64_t resume_function = 0;
   std::string name;
 };
 
@@ -51,6 +52,7 @@ std::vector<StationCopy> CopyLiveStations(TargetArea& area) {
     copy.birth = station->birth_ts.load(std::memory_order_relaxed);
     copy.present = station->present.load(std::memory_order_relaxed);
     copy.awaited_by = station->awaited_by.load(std::memory_order_relaxed);
+    copy.resume_function = station->resume_function.load(std::memory_order_relaxed);
     const uint32_t length = station->name_length.load(std::memory_order_acquire);
     copy.name.assign(station->name, std::min<std::size_t>(length, wire::kNameBytes));
     copies.push_back(std::move(copy));
@@ -129,6 +131,7 @@ Result<void> ReadArea(pid_t pid, TargetArea& area, LiveCoroutines& live) {
     coroutine.probe_id = copy.probe_id;
     coroutine.identity = identity;
     coroutine.name = copy.name;
+    coroutine.resume_function = copy.resume_function;
     coroutine.status = StatusOf(record.word);
     coroutine.age_nanoseconds = now - std::min(now, copy.birth);
     coroutine.since_nanoseconds = now - std::min(now, clock.Nanoseconds(0, record.stamp));

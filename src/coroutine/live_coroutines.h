@@ -18,8 +18,9 @@ namespace spanprof::coroutine {
 
 struct LiveCoroutine {
   uint64_t probe_id = 0;
-  uint64_t identity = 0;  // station and generation, as in records
-  std::string name;       // its name, else the function it is suspended in
+  uint64_t identity = 0;         // station and generation, as in records
+  std::string name;              // its name, else the function it is suspended in; may be empty
+  uint64_t resume_function = 0;  // an address in the target; 0: not known
   CoroutineStatus status = CoroutineStatus::kNew;
   uint64_t age_nanoseconds = 0;           // since its birth, or since it was first seen
   uint64_t since_nanoseconds = 0;         // in this status

@@ -9,9 +9,11 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -107,6 +109,14 @@ struct SlotEventInfo {
   bool active = false;
 };
 
+// Where blocks go.
+class BlockSink {
+ public:
+  virtual ~BlockSink() = default;
+  // One block, with its head.
+  [[nodiscard]] virtual Result<void> Take(BlockType type, std::string_view block) = 0;
+};
+
 // Writes blocks to a new file, mode 0600; an existing name or a symbolic link is refused. Every
 // block that Write has returned from survives the death of this process.
 class RecordingWriter {
@@ -114,6 +124,8 @@ class RecordingWriter {
   [[nodiscard]] static Result<RecordingWriter> Create(const std::string& path);
   // For an open file, a pipe say.
   [[nodiscard]] static Result<RecordingWriter> Open(UniqueFd file, std::string name);
+  // Hands blocks to something else, without the magic in front of them.
+  explicit RecordingWriter(std::unique_ptr<BlockSink> sink) : sink_(std::move(sink)) {}
 
   [[nodiscard]] Result<void> Write(const TargetInfo& target);
   [[nodiscard]] Result<void> Write(const ClockPair& clock);
@@ -126,17 +138,18 @@ class RecordingWriter {
                                          uint64_t first, std::span<const RingEvent> events);
   [[nodiscard]] Result<void> WriteEnd();
 
+  // A whole block, as a sink got it.
+  [[nodiscard]] Result<void> WriteBlock(BlockType type, std::string_view block);
+
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
-  RecordingWriter(UniqueFd file, std::string name)
-      : file_(std::move(file)), name_(std::move(name)) {}
-  [[nodiscard]] Result<void> Block(BlockType type, std::string_view payload);
+  void Begin();
+  [[nodiscard]] Result<void> End(BlockType type);
 
-  UniqueFd file_;
-  std::string name_;
-  std::string payload_;
-  std::string block_;
+  std::unique_ptr<BlockSink> sink_;
+  std::string block_;         // head and payload
+  std::vector<char> events_;  // the same, for events: never cleared, as that would take long
   uint64_t bytes_ = 0;
 };
 
@@ -161,6 +174,9 @@ struct ReadSummary {
   bool complete = false;          // it has its end
   bool cut_off = false;           // the last block is not whole
 };
+
+// One block, with its head, as a sink got it. False: it is not one.
+[[nodiscard]] bool ReadBlock(std::string_view block, RecordingVisitor& visitor);
 
 // Fails if the bytes are no recording at all.
 [[nodiscard]] Result<ReadSummary> ReadRecording(std::string_view bytes, RecordingVisitor& visitor);

@@ -233,6 +233,14 @@ Error NotARecording() {
 
 }  // namespace
 
+bool ReadBlock(std::string_view block, RecordingVisitor& visitor) {
+  BlockHead head = {};
+  if (block.size() < sizeof head) return false;
+  std::memcpy(&head, block.data(), sizeof head);
+  if (head.length != block.size() - sizeof head) return false;
+  return ParseBlock(head.type, block.substr(sizeof head), visitor) == Outcome::kDone;
+}
+
 Result<ReadSummary> ReadRecording(std::string_view bytes, RecordingVisitor& visitor) {
   BlockSplitter splitter(visitor);
   if (!splitter.Begin(bytes.substr(0, kRecordingMagicBytes))) {

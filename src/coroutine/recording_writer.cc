@@ -15,6 +15,28 @@ namespace {
 
 std::string ErrorText(int error_number) { return std::generic_category().message(error_number); }
 
+class FileSink : public BlockSink {
+ public:
+  FileSink(UniqueFd file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
+
+  Result<void> Take(BlockType /*type*/, std::string_view block) override {
+    while (!block.empty()) {
+      const ssize_t done = write(file_.get(), block.data(), block.size());
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) {
+        return Fail(errno, Quoted(name_) + " cannot be written to: " + ErrorText(errno),
+                    errno == ENOSPC ? "make room, or record to another disk" : "");
+      }
+      block.remove_prefix(static_cast<std::size_t>(done));
+    }
+    return {};
+  }
+
+ private:
+  UniqueFd file_;
+  std::string name_;
+};
+
 }  // namespace
 
 Result<RecordingWriter> RecordingWriter::Create(const std::string& path) {
@@ -27,123 +49,129 @@ Result<RecordingWriter> RecordingWriter::Create(const std::string& path) {
 }
 
 Result<RecordingWriter> RecordingWriter::Open(UniqueFd file, std::string name) {
-  RecordingWriter writer(std::move(file), std::move(name));
-  writer.block_.assign(kRecordingMagic, kRecordingMagicBytes);
-  if (write(writer.file_.get(), writer.block_.data(), writer.block_.size()) !=
-      static_cast<ssize_t>(writer.block_.size())) {
-    return Fail(errno, Quoted(writer.name_) + " cannot be written to: " + ErrorText(errno));
+  auto sink = std::make_unique<FileSink>(std::move(file), std::move(name));
+  const std::string_view magic(kRecordingMagic, kRecordingMagicBytes);
+  if (auto written = sink->Take(BlockType::kEnd, magic); !written) {
+    return tl::make_unexpected(written.error());
   }
+  RecordingWriter writer(std::move(sink));
   writer.bytes_ = kRecordingMagicBytes;
   return writer;
 }
 
-Result<void> RecordingWriter::Block(BlockType type, std::string_view payload) {
-  const BlockHead head = MakeBlockHead(type, static_cast<uint32_t>(payload.size()));
-  block_.assign(reinterpret_cast<const char*>(&head), sizeof head);
-  block_.append(payload);
-  std::string_view left = block_;
-  while (!left.empty()) {
-    const ssize_t done = write(file_.get(), left.data(), left.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) {
-      return Fail(errno, Quoted(name_) + " cannot be written to: " + ErrorText(errno),
-                  errno == ENOSPC ? "make room, or record to another disk" : "");
-    }
-    left.remove_prefix(static_cast<std::size_t>(done));
-  }
-  bytes_ += block_.size();
-  return {};
+Result<void> RecordingWriter::WriteBlock(BlockType type, std::string_view block) {
+  bytes_ += block.size();
+  return sink_->Take(type, block);
+}
+
+void RecordingWriter::Begin() { block_.assign(sizeof(BlockHead), '\0'); }
+
+Result<void> RecordingWriter::End(BlockType type) {
+  const BlockHead head =
+      MakeBlockHead(type, static_cast<uint32_t>(block_.size() - sizeof(BlockHead)));
+  std::memcpy(block_.data(), &head, sizeof head);
+  return WriteBlock(type, block_);
 }
 
 Result<void> RecordingWriter::Write(const TargetInfo& target) {
-  payload_.clear();
-  PutNumber(payload_, target.target);
-  PutNumber(payload_, target.pid);
-  PutNumber(payload_, target.start_ticks);
-  PutNumber(payload_, target.clock_kind);
-  PutText(payload_, target.name);
-  return Block(BlockType::kTarget, payload_);
+  Begin();
+  PutNumber(block_, target.target);
+  PutNumber(block_, target.pid);
+  PutNumber(block_, target.start_ticks);
+  PutNumber(block_, target.clock_kind);
+  PutText(block_, target.name);
+  return End(BlockType::kTarget);
 }
 
 Result<void> RecordingWriter::Write(const ClockPair& clock) {
-  payload_.clear();
-  PutNumber(payload_, clock.target);
-  PutNumber(payload_, clock.counter);
-  PutNumber(payload_, clock.nanoseconds);
-  return Block(BlockType::kClock, payload_);
+  Begin();
+  PutNumber(block_, clock.target);
+  PutNumber(block_, clock.counter);
+  PutNumber(block_, clock.nanoseconds);
+  return End(BlockType::kClock);
 }
 
 Result<void> RecordingWriter::Write(const CoroutineInfo& coroutine) {
-  payload_.clear();
-  PutNumber(payload_, coroutine.target);
-  PutNumber(payload_, coroutine.station);
-  PutNumber(payload_, coroutine.generation);
-  PutNumber(payload_, coroutine.probe_id);
-  PutNumber(payload_, coroutine.birth_nanoseconds);
-  PutNumber(payload_, coroutine.frame);
-  PutNumber(payload_, coroutine.resume_function);
-  PutNumber(payload_, coroutine.adopted ? 1 : 0);
-  PutText(payload_, coroutine.name);
-  return Block(BlockType::kCoroutine, payload_);
+  Begin();
+  PutNumber(block_, coroutine.target);
+  PutNumber(block_, coroutine.station);
+  PutNumber(block_, coroutine.generation);
+  PutNumber(block_, coroutine.probe_id);
+  PutNumber(block_, coroutine.birth_nanoseconds);
+  PutNumber(block_, coroutine.frame);
+  PutNumber(block_, coroutine.resume_function);
+  PutNumber(block_, coroutine.adopted ? 1 : 0);
+  PutText(block_, coroutine.name);
+  return End(BlockType::kCoroutine);
 }
 
 Result<void> RecordingWriter::Write(const PlaceInfo& place) {
-  payload_.clear();
-  PutNumber(payload_, place.target);
-  PutNumber(payload_, place.place);
-  PutNumber(payload_, place.line);
-  PutNumber(payload_, place.column);
-  PutText(payload_, place.file);
-  PutText(payload_, place.function);
-  return Block(BlockType::kPlace, payload_);
+  Begin();
+  PutNumber(block_, place.target);
+  PutNumber(block_, place.place);
+  PutNumber(block_, place.line);
+  PutNumber(block_, place.column);
+  PutText(block_, place.file);
+  PutText(block_, place.function);
+  return End(BlockType::kPlace);
 }
 
 Result<void> RecordingWriter::Write(const PassMark& pass) {
-  payload_.clear();
-  PutNumber(payload_, pass.target);
-  PutNumber(payload_, pass.stamp);
-  return Block(BlockType::kPass, payload_);
+  Begin();
+  PutNumber(block_, pass.target);
+  PutNumber(block_, pass.stamp);
+  return End(BlockType::kPass);
 }
 
 Result<void> RecordingWriter::Write(const Counters& counters) {
-  payload_.clear();
-  PutNumber(payload_, counters.target);
-  PutNumber(payload_, counters.values.size());
+  Begin();
+  PutNumber(block_, counters.target);
+  PutNumber(block_, counters.values.size());
   for (const auto& [name, value] : counters.values) {
-    PutText(payload_, name);
-    PutNumber(payload_, value);
+    PutText(block_, name);
+    PutNumber(block_, value);
   }
-  return Block(BlockType::kCounters, payload_);
+  return End(BlockType::kCounters);
 }
 
 Result<void> RecordingWriter::Write(const std::vector<SlotEventInfo>& events) {
-  payload_.clear();
-  PutNumber(payload_, events.size());
+  Begin();
+  PutNumber(block_, events.size());
   for (const SlotEventInfo& event : events) {
-    PutNumber(payload_, event.target);
-    PutNumber(payload_, event.station);
-    PutNumber(payload_, event.probe_id);
-    PutNumber(payload_, event.number);
-    PutNumber(payload_, event.nanoseconds);
-    PutNumber(payload_, event.tid);
-    PutNumber(payload_, event.addr);
-    PutNumber(payload_, event.active ? 1 : 0);
+    PutNumber(block_, event.target);
+    PutNumber(block_, event.station);
+    PutNumber(block_, event.probe_id);
+    PutNumber(block_, event.number);
+    PutNumber(block_, event.nanoseconds);
+    PutNumber(block_, event.tid);
+    PutNumber(block_, event.addr);
+    PutNumber(block_, event.active ? 1 : 0);
   }
-  return Block(BlockType::kSlotEvents, payload_);
+  return End(BlockType::kSlotEvents);
 }
 
 Result<void> RecordingWriter::WriteEvents(uint32_t target, uint32_t ring, uint32_t tid,
                                           uint64_t first, std::span<const RingEvent> events) {
-  payload_.clear();
-  PutNumber(payload_, target);
-  PutNumber(payload_, ring);
-  PutNumber(payload_, tid);
-  PutNumber(payload_, first);
-  PutNumber(payload_, events.size());
-  AppendEvents(payload_, events);
-  return Block(BlockType::kEvents, payload_);
+  Begin();
+  PutNumber(block_, target);
+  PutNumber(block_, ring);
+  PutNumber(block_, tid);
+  PutNumber(block_, first);
+  PutNumber(block_, events.size());
+  const std::size_t most = block_.size() + events.size() * kMostEventBytes + kEncodingSlack;
+  if (events_.size() < most) events_.resize(most);
+  std::memcpy(events_.data(), block_.data(), block_.size());
+  const char* end = EncodeEvents(events, events_.data() + block_.size());
+  const auto bytes = static_cast<std::size_t>(end - events_.data());
+  const BlockHead head =
+      MakeBlockHead(BlockType::kEvents, static_cast<uint32_t>(bytes - sizeof(BlockHead)));
+  std::memcpy(events_.data(), &head, sizeof head);
+  return WriteBlock(BlockType::kEvents, {events_.data(), bytes});
 }
 
-Result<void> RecordingWriter::WriteEnd() { return Block(BlockType::kEnd, {}); }
+Result<void> RecordingWriter::WriteEnd() {
+  Begin();
+  return End(BlockType::kEnd);
+}
 
 }  // namespace spanprof::coroutine

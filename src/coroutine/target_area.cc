@@ -211,6 +211,18 @@ std::vector<RingView>& TargetArea::Rings() {
   return rings_;
 }
 
+void TargetArea::FreeRing(uint32_t index) {
+  // Nobody writes to it between the end of one thread and the store below. If this fails the memory
+  // stays, and nothing else.
+  const uint64_t stride = internal::coroutine::RingStride(ring_records_);
+  const uint64_t records =
+      internal::coroutine::kRingsOffset + index * stride + internal::coroutine::kRingControlBytes;
+  (void)fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  static_cast<off_t>(records),
+                  static_cast<off_t>(stride - internal::coroutine::kRingControlBytes));
+  rings_[index].control().state.store(internal::coroutine::kRingFree, std::memory_order_release);
+}
+
 StationData* TargetArea::Station(uint32_t index) {
   const uint32_t chunk = index / internal::coroutine::kStationsPerChunk;
   const auto known = chunks_.find(chunk);

@@ -69,6 +69,8 @@ class TargetArea {
   [[nodiscard]] uint32_t ring_records() const { return ring_records_; }
   // Rings that have been made so far. Maps new ones.
   [[nodiscard]] std::vector<RingView>& Rings();
+  // Lets another thread have the ring of one that has ended. Its memory goes back to the system.
+  void FreeRing(uint32_t index);
   // Null if there is no such station.
   [[nodiscard]] internal::coroutine::StationData* Station(uint32_t index);
   [[nodiscard]] uint32_t StationCount() const;

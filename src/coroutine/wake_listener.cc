@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
 #include <memory>
 #include <poll.h>
@@ -25,7 +26,7 @@ constexpr std::size_t kMaxConnections = 4096;
 std::string ErrorText(int error_number) { return std::generic_category().message(error_number); }
 
 // One message. False: the connection is over. `memory` becomes valid if a descriptor came along.
-bool ReceiveBytes(int socket, UniqueFd& memory) {
+bool ReceiveBytes(int socket, UniqueFd& memory, bool& wants_dump) {
   char bytes[256];
   iovec data = {bytes, sizeof bytes};
   alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
@@ -46,7 +47,41 @@ bool ReceiveBytes(int socket, UniqueFd& memory) {
       memory = UniqueFd(descriptor);  // the last one counts; the others are closed
     }
   }
+  wants_dump = got > 0 && bytes[0] == kDumpRequest;
   return got > 0;
+}
+
+constexpr std::string_view kFolderPrefix = "spanprof-coro-";
+
+// What a harvester that was killed has left: a folder of ours whose socket nobody listens at.
+void RemoveLeftFolders(const std::string& base) {
+  DIR* directory = opendir(base.c_str());
+  if (directory == nullptr) return;
+  while (const dirent* entry = readdir(directory)) {
+    if (!std::string_view(entry->d_name).starts_with(kFolderPrefix)) continue;
+    const std::string folder = base + "/" + entry->d_name;
+    struct stat status = {};
+    if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+        status.st_uid != geteuid() || (status.st_mode & 0777) != 0700) {
+      continue;
+    }
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    const std::string path = folder + "/wake";
+    if (path.size() >= sizeof address.sun_path) continue;
+    path.copy(address.sun_path, path.size());
+    const UniqueFd attempt(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!attempt.valid()) break;
+    // Refused: there is a socket, and it is nobody's. One without a socket may be in the making.
+    if (connect(attempt.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+        errno != ECONNREFUSED) {
+      continue;
+    }
+    unlink(path.c_str());
+    unlink((folder + "/stations").c_str());
+    rmdir(folder.c_str());
+  }
+  closedir(directory);
 }
 
 }  // namespace
@@ -55,7 +90,8 @@ Result<WakeListener> WakeListener::Create() {
   const char* base = getenv("XDG_RUNTIME_DIR");
   if (base == nullptr || *base != '/' || access(base, W_OK) != 0) base = getenv("TMPDIR");
   if (base == nullptr || *base != '/') base = "/tmp";
-  std::string folder = std::string(base) + "/spanprof-coro-XXXXXX";
+  RemoveLeftFolders(base);
+  std::string folder = std::string(base) + "/" + std::string(kFolderPrefix) + "XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) {  // mode 0700
     return Fail(errno, "a folder cannot be made at " + Quoted(folder) + ": " + ErrorText(errno),
                 "set TMPDIR to a folder that you can write to");
@@ -69,12 +105,20 @@ Result<WakeListener> WakeListener::Create() {
     return Fail(ENAMETOOLONG, "the path " + Quoted(path) + " is too long for a socket",
                 "set TMPDIR to a shorter one");
   }
-  path.copy(address.sun_path, path.size());
+  // It gets its name when it listens: who finds a socket of that name that refuses him knows that
+  // its harvester is dead.
+  const std::string unfinished = folder + "/made";
+  static_assert(sizeof "/made" == sizeof "/wake");
+  unfinished.copy(address.sun_path, unfinished.size());
   if (!listener.socket_.valid() ||
       bind(listener.socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
           0 ||
-      chmod(path.c_str(), 0600) != 0 || listen(listener.socket_.get(), SOMAXCONN) != 0) {
-    return Fail(errno, "the socket " + Quoted(path) + " cannot be made: " + ErrorText(errno));
+      chmod(unfinished.c_str(), 0600) != 0 || listen(listener.socket_.get(), SOMAXCONN) != 0 ||
+      rename(unfinished.c_str(), path.c_str()) != 0) {
+    const int error_number = errno;
+    unlink(unfinished.c_str());
+    return Fail(error_number,
+                "the socket " + Quoted(path) + " cannot be made: " + ErrorText(error_number));
   }
   return listener;
 }
@@ -83,6 +127,7 @@ WakeListener::WakeListener(WakeListener&& other) noexcept
     : folder_(std::exchange(other.folder_, {})),
       socket_(std::move(other.socket_)),
       connections_(std::move(other.connections_)),
+      dump_requests_(std::move(other.dump_requests_)),
       refused_peers_(other.refused_peers_) {}
 
 WakeListener::~WakeListener() {
@@ -144,8 +189,13 @@ std::vector<HandedOver> WakeListener::Receive() {
   std::vector<Connection> open_ones;
   for (Connection& connection : connections_) {
     UniqueFd memory;
-    const bool is_open = ReceiveBytes(connection.socket.get(), memory);
+    bool wants_dump = false;
+    const bool is_open = ReceiveBytes(connection.socket.get(), memory, wants_dump);
     if (memory.valid()) received.push_back({std::move(memory), connection.pid});
+    if (wants_dump) {
+      dump_requests_.push_back(std::move(connection.socket));
+      continue;
+    }
     if (is_open) open_ones.push_back(std::move(connection));
   }
   connections_ = std::move(open_ones);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/types.h>
@@ -14,6 +15,9 @@
 #include "base/unique_fd.h"
 
 namespace spanprof::coroutine {
+
+// What asks a flight recorder for what it has. A probe sends other bytes.
+inline constexpr char kDumpRequest = 'D';
 
 struct HandedOver {
   UniqueFd memory;
@@ -39,6 +43,11 @@ class WakeListener {
   // Takes bytes and new connections without waiting; returns the memory that was handed over.
   [[nodiscard]] std::vector<HandedOver> Receive();
 
+  // Connections on which somebody asked for a dump since the last call.
+  [[nodiscard]] std::vector<UniqueFd> TakeDumpRequests() {
+    return std::exchange(dump_requests_, {});
+  }
+
   [[nodiscard]] uint64_t refused_peers() const { return refused_peers_; }
 
  private:
@@ -54,6 +63,7 @@ class WakeListener {
   std::string folder_;
   UniqueFd socket_;
   std::vector<Connection> connections_;
+  std::vector<UniqueFd> dump_requests_;
   uint64_t refused_peers_ = 0;
 };
 

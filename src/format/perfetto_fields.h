@@ -30,7 +30,7 @@ struct ClockField {
   enum : uint32_t { kId = 1, kTimestamp = 2 };
 };
 struct TrackField {
-  enum : uint32_t { kUuid = 1, kProcess = 3, kThread = 4, kParentUuid = 5 };
+  enum : uint32_t { kUuid = 1, kName = 2, kProcess = 3, kThread = 4, kParentUuid = 5 };
 };
 struct ProcessField {
   enum : uint32_t { kPid = 1, kName = 6, kLabels = 8 };
@@ -44,7 +44,8 @@ struct EventField {
     kAnnotations = 4,
     kType = 9,
     kNameIid = 10,
-    kTrackUuid = 11
+    kTrackUuid = 11,
+    kFlowIds = 47  // fixed64
   };
 };
 struct AnnotationField {
@@ -107,9 +108,11 @@ struct TimebaseField {
 inline constexpr uint32_t kStateCleared = 1;  // SEQ_INCREMENTAL_STATE_CLEARED
 inline constexpr uint32_t kNeedsState = 2;    // SEQ_NEEDS_INCREMENTAL_STATE
 inline constexpr uint32_t kClockRealtime = 1;
+inline constexpr uint32_t kClockMonotonic = 3;
 inline constexpr uint32_t kClockBoottime = 6;  // what timestamps are in
 inline constexpr int32_t kSliceBegin = 1;
 inline constexpr int32_t kSliceEnd = 2;
+inline constexpr int32_t kInstant = 3;
 inline constexpr int32_t kModeKernel = 1;
 inline constexpr int32_t kModeUser = 2;
 inline constexpr int32_t kSoftwareCpuClock = 1;  // PerfEvents.SW_CPU_CLOCK

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "format/format_text.h"
 #include "format/perfetto_callstacks.h"
 #include "format/perfetto_fields.h"
+#include "format/perfetto_names.h"
 #include "format/perfetto_timeline.h"
 #include "profile/names.h"
 
@@ -33,26 +33,6 @@ constexpr uint64_t kFirstThreadTrack = 1000;  // plus the thread's index
 constexpr uint32_t kMadeUpPid = kFirstMadeUpTid - 1;
 constexpr uint64_t kSpanCategory = 1;
 constexpr size_t kMaxLabels = 1000;
-
-// The interned strings of the slices: those of one field.
-class Names {
- public:
-  explicit Names(uint32_t field) : field_(field) {}
-  uint64_t Number(std::string_view text, std::string& interned_data) {
-    const auto [entry, is_new] = numbers_.emplace(text, numbers_.size() + 1);
-    if (is_new) {
-      protozero::pbf_writer out(interned_data);
-      protozero::pbf_writer name(out, field_);
-      name.add_uint64(InternedStringField::kIid, entry->second);
-      name.add_string(InternedStringField::kText, ToUtf8(text));
-    }
-    return entry->second;
-  }
-
- private:
-  uint32_t field_;
-  std::unordered_map<std::string, uint64_t> numbers_;
-};
 
 class Writer {
  public:
@@ -132,10 +112,10 @@ class Writer {
   }
 
   void WriteSlices() {
-    Names names(InternedField::kEventNames);
-    Names annotation_names(InternedField::kAnnotationNames);
+    PerfettoNames names(InternedField::kEventNames);
+    PerfettoNames annotation_names(InternedField::kAnnotationNames);
     std::string interned;
-    Names(InternedField::kCategories).Number("span", interned);
+    PerfettoNames(InternedField::kCategories).Number("span", interned);
     for (size_t i = 0; i < timelines_.threads.size(); ++i) {
       for (const SpanInterval& span : timelines_.threads[i].spans) {
         const profile::Context& context = profile_.contexts()[span.context];
@@ -170,7 +150,7 @@ class Writer {
     return packet;
   }
 
-  std::vector<std::string> Annotations(const profile::Context& context, Names& names,
+  std::vector<std::string> Annotations(const profile::Context& context, PerfettoNames& names,
                                        std::string& interned) const {
     std::vector<std::string> annotations;
     const auto add = [&](std::string_view key, std::string_view value) {

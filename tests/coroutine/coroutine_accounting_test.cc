@@ -2,7 +2,9 @@
 // together what the target emitted, exactly, whatever the number of coroutines.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -75,6 +77,62 @@ TEST_P(Accounting, ReceivedAndLostAreTogetherWhatTwoThreadsEmitted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Coroutines, Accounting, testing::Values(1, 100, 10'000, 100'000));
+
+// Emits at a rate, for so many seconds; returns the number of events, births and deaths too.
+uint64_t EmitAtRate(double seconds, double events_per_second) {
+  using Clock = std::chrono::steady_clock;
+  uint64_t resumes = 0;
+  bool stop = false;
+  {
+    const Job job = Looping(stop);
+    const Clock::time_point begin = Clock::now();
+    std::chrono::duration<double> since{0};
+    while (since.count() < seconds) {
+      const double due = since.count() * events_per_second / 2;
+      for (int i = 0; i < 1000 && static_cast<double>(resumes) < due; ++i, ++resumes) job.Resume();
+      since = Clock::now() - begin;
+    }
+  }
+  return 2 * resumes + 2;
+}
+
+// As users run it, not in a build that is many times slower.
+#if defined(NDEBUG) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+constexpr bool kFullSpeed = true;
+#else
+constexpr bool kFullSpeed = false;
+#endif
+
+// In a soak for a minute, and then nothing may be lost: on a machine with a processor for each
+// side. Else for a moment, whatever the machine does meanwhile.
+TEST(CoroutineAccounting, TwentyMillionEventsASecondFromOneThreadWithTheDefaultRing) {
+  const bool soak = kFullSpeed && getenv("SPANPROF_SOAK") != nullptr;
+  const double seconds = soak ? 60 : 0.5;
+  const RecordingFolder folder;
+  Result<RecordingWriter> writer = RecordingWriter::Create(folder.File("run.coro"));
+  ASSERT_TRUE(writer) << TextOf(writer.error());
+  Result<Harvester> harvester = Harvester::Create(&*writer);
+  ASSERT_TRUE(harvester) << TextOf(harvester.error());
+  const auto environment = harvester->Environment(16);
+  ASSERT_TRUE(environment);
+  const SharedWithChildren<Emitted> emitted;
+  TargetProcess target(*environment, [&] {
+    emitted->events = EmitAtRate(seconds, 20e6);
+    return 0;
+  });
+  Harvester::RaisePriority();  // as the command does
+  while (!target.HasEnded()) ASSERT_TRUE(harvester->Work());
+  EXPECT_EQ(target.Wait(), 0);
+  ASSERT_TRUE(harvester->Finish());
+  const HarvestTotals totals = harvester->Totals();
+  EXPECT_EQ(totals.received + totals.lost, emitted->events);
+  RecordProperty("events_per_second",
+                 std::to_string(static_cast<double>(emitted->events) / seconds));
+  RecordProperty("lost", std::to_string(totals.lost));
+  if (soak && std::thread::hardware_concurrency() >= 2) {
+    EXPECT_EQ(totals.lost, 0u);
+  }
+}
 
 TEST(CoroutineAccounting, AFullRingLosesAndCountsAndTheTargetGoesOn) {
   Result<Harvester> harvester = Harvester::Create(nullptr);

@@ -2,7 +2,9 @@
 // on the healthy one it names nothing.
 
 #include <cstdio>
+#include <fstream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -101,6 +103,40 @@ TEST_F(CoroCommand, ARunningProcessShowsItsCoroutines) {
   EXPECT_THAT(listed, HasSubstr("planted_scheduler.cc:"));
   EXPECT_THAT(listed, HasSubstr("ticker"));
   EXPECT_EQ(running.Wait(), 0);
+}
+
+TEST_F(CoroCommand, ACoroutineWithoutANameIsShownByItsFunction) {
+  Command record({"coro", "record", "-o", file_, "--", SPANPROF_PLANTED_SCHEDULER, "healthy"});
+  const std::string recorder = std::to_string(record.pid());
+  std::string listed;
+  for (int look = 0; look < 100 && listed.find("Unstarted") == std::string::npos; ++look) {
+    std::ifstream children("/proc/" + recorder + "/task/" + recorder + "/children");
+    std::string child;
+    children >> child;
+    if (!child.empty()) {
+      Command ps({"coro", "ps", child});
+      ps.Wait();
+      listed = ps.out;
+    }
+    usleep(5'000);
+  }
+  EXPECT_THAT(listed, HasSubstr("(anonymous namespace)::Unstarted() #"));
+  EXPECT_EQ(record.Wait(), 0);
+}
+
+TEST_F(CoroCommand, SeveralRecordingsAreOneReport) {
+  Record("lost_wakeup");
+  const std::string other = folder_.File("other.coro");
+  Command record({"coro", "record", "-o", other, "--", SPANPROF_PLANTED_SCHEDULER, "leak"});
+  ASSERT_EQ(record.Wait(), 0) << record.err;
+  Command report({"coro", "report", "--json", "--stuck-after", "800ms", "--hog-after", "1200ms",
+                  "--leak-after", "800ms", "--late-after", "4s", other, file_});
+  EXPECT_EQ(report.Wait(), 0) << report.err;
+  const nlohmann::json document = nlohmann::json::parse(report.out);
+  ASSERT_EQ(document["findings"].size(), 2u) << document.dump(2);
+  EXPECT_EQ(document["findings"][0]["kind"], "stuck");
+  EXPECT_EQ(document["findings"][1]["kind"], "leak");
+  EXPECT_EQ(document["coroutines"], 28);
 }
 
 TEST_F(CoroCommand, WhatCannotBeDoneIsSaidWithAHint) {

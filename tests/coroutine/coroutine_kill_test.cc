@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <random>
 #include <string>
 #include <thread>
@@ -13,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "coroutine/coroutine_history.h"
 #include "coroutine/harvester.h"
 #include "tests/coroutine/recorded_events.h"
 #include "tests/coroutine/scheduled_job.h"
@@ -46,10 +48,8 @@ int RunUntilStopped(Progress* progress) {
   return 0;
 }
 
-int Rounds(int usual) {
-  const char* seconds = getenv("SPANPROF_STRESS_SECONDS");
-  return seconds == nullptr ? usual : std::max(usual, atoi(seconds) * 10);
-}
+// The whole number in a soak.
+int Rounds(int usual) { return getenv("SPANPROF_SOAK") == nullptr ? usual : 200; }
 
 TEST(CoroutineKill, NothingPublishedIsMissingWhenHarvestersAreKilled) {
   const int rounds = Rounds(25);
@@ -70,7 +70,7 @@ TEST(CoroutineKill, NothingPublishedIsMissingWhenHarvestersAreKilled) {
     }
     return harvester->Finish() ? 0 : 3;
   };
-  // What a killed harvester leaves behind is removed with the test's folder.
+  // What the last one that was killed leaves behind is removed with the test's folder.
   const std::string folders = "TMPDIR=" + folder.File("");
   for (int round = 0; round < rounds; ++round) {
     TargetProcess harvester({folders, "XDG_RUNTIME_DIR="},
@@ -86,17 +86,56 @@ TEST(CoroutineKill, NothingPublishedIsMissingWhenHarvestersAreKilled) {
   EXPECT_EQ(last.Wait(), 0);
 
   RecordedEvents events;
+  std::vector<std::string> files;
   for (int round = 0; round < rounds; ++round) {
     const std::string file = folder.File(std::to_string(round));
     // One that was killed before it began has nothing to say.
-    if (access(file.c_str(), F_OK) == 0) (void)events.Add(file);
+    std::error_code none;
+    if (std::filesystem::file_size(file, none) < kRecordingMagicBytes || none) continue;
+    (void)events.Add(file);
+    files.push_back(file);
   }
   EXPECT_TRUE(events.Add(folder.File("last")).complete);
+  files.push_back(folder.File("last"));
+  // All files together are one history, in which nothing counts twice.
+  const Result<CoroutineHistory> history = CoroutineHistory::Read(files);
+  ASSERT_TRUE(history) << TextOf(history.error());
+  EXPECT_EQ(history->events(), events.Count());
+  EXPECT_EQ(history->targets().size(), 1u);
+  EXPECT_EQ(history->coroutines().size(), 20u);
   EXPECT_EQ(events.Gaps(), 0u);
   EXPECT_EQ(events.counters["events_lost_ring_full"], 0u);
   // What the rings say that was written is all here.
   EXPECT_EQ(events.Count(), events.counters["events_written_to_rings"]);
   EXPECT_GT(events.Count(), 0u);
+}
+
+TEST(CoroutineKill, WhatAKilledHarvesterLeavesIsRemovedByTheNext) {
+  const RecordingFolder folder;
+  const std::vector<std::string> variables = {"TMPDIR=" + folder.File(""), "XDG_RUNTIME_DIR="};
+  const auto left = [&] {
+    const std::filesystem::directory_iterator all(folder.File(""));
+    return std::distance(begin(all), end(all));
+  };
+  {
+    const SharedWithChildren<Progress> progress;
+    TargetProcess harvester(variables, [&] {
+      const Result<Harvester> made = Harvester::Create(nullptr);
+      progress->ready = true;
+      for (;;) pause();
+      return 0;
+    });
+    while (!progress->ready) usleep(1000);
+    // One that lives is left alone.
+    TargetProcess neighbour(variables, [&] { return Harvester::Create(nullptr) ? 0 : 1; });
+    EXPECT_EQ(neighbour.Wait(), 0);
+    EXPECT_EQ(left(), 1);
+    harvester.Kill();
+  }
+  EXPECT_EQ(left(), 1);
+  TargetProcess next(variables, [&] { return Harvester::Create(nullptr) ? 0 : 1; });
+  EXPECT_EQ(next.Wait(), 0);
+  EXPECT_EQ(left(), 0);
 }
 
 TEST(CoroutineKill, EverythingThatAKilledTargetPublishedIsKept) {

@@ -163,6 +163,9 @@ Fiber Cruncher(milliseconds time) {
   }
 }
 
+// Made and never started, without a name.
+Fiber Unstarted() { co_return; }
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -176,6 +179,7 @@ int main(int argc, char** argv) {
   fibers.push_back(Sender(scheduler, signal).handle);
   fibers.push_back(Cruncher(milliseconds(mistake == "hog" ? 1500 : 1)).handle);
   for (const Fiber::Handle fiber : fibers) scheduler.Post(fiber);
+  const Fiber::Handle unstarted = Unstarted().handle;
   // Fibers that have ended are destroyed, most of the time.
   for (int round = 0; round < 20; ++round) {
     stop = round >= 18;
@@ -186,5 +190,6 @@ int main(int argc, char** argv) {
       if (!forgotten) std::exchange(fiber, nullptr).destroy();
     }
   }
+  unstarted.destroy();
   return 0;
 }

@@ -162,7 +162,10 @@ struct alignas(1024) StationData {
   std::atomic<uint32_t> name_length;
   char name[kNameBytes];
   char payload[kPayloadBytes];
-  char unused[1024 - 0x240 - 0x3C - kNameBytes - kPayloadBytes];
+  char unused_1[0x320 - 0x2F4 - kPayloadBytes];
+  // The last Record of one that can still be moved in memory; `present` points here then.
+  std::atomic<uint64_t> movable_present[2];
+  char unused_2[1024 - 0x330];
 };
 static_assert(sizeof(StationData) == 1024 && alignof(StationData) == 1024);
 static_assert(offsetof(StationData, probe_id) == 0x000);
@@ -181,6 +184,7 @@ static_assert(offsetof(StationData, adopted) == 0x274);
 static_assert(offsetof(StationData, name_length) == 0x278);
 static_assert(offsetof(StationData, name) == 0x27C);
 static_assert(offsetof(StationData, payload) == 0x2F4);
+static_assert(offsetof(StationData, movable_present) == 0x320);
 
 // ---- Rings: one for each thread, written by it alone -------------------------------------------
 
@@ -260,7 +264,11 @@ inline constexpr uint64_t kStationsOffset = 0x400;
 inline constexpr uint64_t kPlacesOffset = uint64_t{17} << 30;
 inline constexpr uint64_t kRingsOffset = uint64_t{18} << 30;
 inline constexpr uint32_t kMaxRings = 4096;
-inline constexpr uint32_t kDefaultRingRecords = 1u << 19;  // 8 MiB
+// A ring has room for a tenth of a second at 20 million events a second (32 MiB), and less where as
+// many threads as there are processors would take more than kRingBytesOfAll.
+inline constexpr uint32_t kDefaultRingRecords = 1u << 21;
+inline constexpr uint32_t kFewestDefaultRecords = 1u << 17;  // 2 MiB
+inline constexpr uint64_t kRingBytesOfAll = 256u << 20;
 inline constexpr uint32_t kStationsPerChunk = 4096;
 static_assert(kStationsOffset + uint64_t{kMaxStations} * sizeof(StationData) <= kPlacesOffset);
 static_assert(kPlacesOffset + kMaxPlaces * sizeof(Place) <= kRingsOffset);

@@ -52,7 +52,7 @@ struct Process {
   std::mutex lock;  // of everything below that is not atomic
   int area = -1;
   uint64_t area_bytes = 0;
-  uint32_t ring_records = kDefaultRingRecords;
+  uint32_t ring_records = kFewestDefaultRecords;
   Place* places = nullptr;
   bool foreign = false;  // the area is a file that a foreign harvester made
   bool active = false;   // places are mapped, membarrier was tried
@@ -235,6 +235,15 @@ inline Announced OpenAnnouncedFile() {
   return Announced::kForeignFile;
 }
 
+inline uint32_t DefaultRingRecords() {
+  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  const uint64_t share =
+      kRingBytesOfAll / sizeof(Record) / static_cast<uint64_t>(processors > 0 ? processors : 1);
+  if (share >= kDefaultRingRecords) return kDefaultRingRecords;
+  if (share <= kFewestDefaultRecords) return kFewestDefaultRecords;
+  return std::bit_floor(static_cast<uint32_t>(share));
+}
+
 // Once for each process: at its first coroutine.
 [[gnu::noinline, gnu::cold]] inline void StartProcess() {
   const int saved_errno = errno;
@@ -243,6 +252,7 @@ inline Announced OpenAnnouncedFile() {
     if (!process.forks_watched) {
       process.forks_watched = pthread_atfork(nullptr, nullptr, ForgetAfterFork) == 0;
     }
+    process.ring_records = DefaultRingRecords();
     if (const char* records = std::getenv("SPANPROF_CORO_RING_RECORDS")) {
       const unsigned long wanted = std::strtoul(records, nullptr, 10);
       if (wanted >= 256 && wanted <= (1ul << 24)) {
