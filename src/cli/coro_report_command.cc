@@ -13,6 +13,7 @@
 #include "cli/output_file.h"
 #include "cli/report_error.h"
 #include "cli/terminal_text.h"
+#include "coroutine/coroutine_groups.h"
 #include "coroutine/coroutine_history.h"
 #include "coroutine/findings.h"
 
@@ -56,10 +57,47 @@ std::string Summary(const CoroutineHistory& history) {
   return text;
 }
 
-std::string Table(const CoroutineHistory& history, const std::vector<Finding>& findings,
-                  std::size_t limit) {
-  std::string text = Summary(history);
-  if (findings.empty()) return text + "no problem was found\n";
+std::string GroupTable(const CoroutineHistory& history, std::size_t limit) {
+  std::string text = fmt::format("\n{:>9} {:>9} {:>9} {:>9} {:>9}  {:>9} {:>9}  {:>9} {:>9}  {}\n",
+                                 "coroutine", "finished", "destroyed", "resumed", "moved", "ran",
+                                 "at most", "lived 50%", "at most", "name");
+  const std::vector<coroutine::CoroutineGroup> groups = coroutine::GroupCoroutines(history);
+  for (std::size_t i = 0; i < groups.size() && i < limit; ++i) {
+    const coroutine::CoroutineGroup& group = groups[i];
+    const bool lived = group.lifetimes.count != 0;
+    text += fmt::format(
+        "{:>9} {:>9} {:>9} {:>9} {:>9}  {:>9} {:>9}  {:>9} {:>9}  {}\n", group.coroutines,
+        group.finished, group.destroyed, group.resumes, group.migrations,
+        coroutine::DurationText(group.run_nanoseconds), coroutine::DurationText(group.longest_run),
+        lived ? coroutine::DurationText(group.lifetimes.Quantile(0.5)) : "-",
+        lived ? coroutine::DurationText(group.lifetimes.longest) : "-", TerminalText(group.name));
+  }
+  if (groups.size() > limit) {
+    text += fmt::format("{} more names; --limit shows them\n", groups.size() - limit);
+  }
+  return text;
+}
+
+std::string LatencyTable(const coroutine::LatencyHistogram& latency) {
+  if (latency.count == 0) return "";
+  constexpr uint64_t kWidest = 40;
+  uint64_t most = 1;
+  for (const uint64_t count : latency.buckets) most = std::max(most, count);
+  std::string text = "\nfrom ready to resumed\n";
+  for (unsigned i = 0; i < std::size(latency.buckets); ++i) {
+    const uint64_t count = latency.buckets[i];
+    if (count == 0) continue;
+    const uint64_t width = std::max<uint64_t>(1, count * kWidest / most);
+    text += fmt::format("{:>12} {:>9}  {}\n",
+                        "< " + coroutine::DurationText(uint64_t{1} << std::min(i, 63u)), count,
+                        std::string(width, '#'));
+  }
+  return text;
+}
+
+std::string FindingsText(const std::vector<Finding>& findings, std::size_t limit) {
+  if (findings.empty()) return "no problem was found\n";
+  std::string text;
   std::size_t shown = 0;
   for (const Finding& finding : findings) {
     if (shown++ == limit) {
@@ -71,6 +109,38 @@ std::string Table(const CoroutineHistory& history, const std::vector<Finding>& f
                         TerminalText(finding.where), TerminalText(finding.evidence));
   }
   return text;
+}
+
+std::string Table(const CoroutineHistory& history, const std::vector<Finding>& findings,
+                  std::size_t limit) {
+  return Summary(history) + FindingsText(findings, limit) + GroupTable(history, limit) +
+         LatencyTable(history.latency());
+}
+
+nlohmann::json GroupsJson(const CoroutineHistory& history) {
+  nlohmann::json groups = nlohmann::json::array();
+  for (const coroutine::CoroutineGroup& group : coroutine::GroupCoroutines(history)) {
+    groups.push_back({{"name", group.name},
+                      {"coroutines", group.coroutines},
+                      {"finished", group.finished},
+                      {"destroyed", group.destroyed},
+                      {"resumes", group.resumes},
+                      {"migrations", group.migrations},
+                      {"run_nanoseconds", group.run_nanoseconds},
+                      {"longest_run_nanoseconds", group.longest_run},
+                      {"longest_life_nanoseconds", group.lifetimes.longest}});
+  }
+  return groups;
+}
+
+nlohmann::json LatencyJson(const coroutine::LatencyHistogram& latency) {
+  nlohmann::json buckets = nlohmann::json::array();
+  for (unsigned i = 0; i < std::size(latency.buckets); ++i) {
+    if (latency.buckets[i] == 0) continue;
+    buckets.push_back(
+        {{"below_nanoseconds", uint64_t{1} << std::min(i, 63u)}, {"count", latency.buckets[i]}});
+  }
+  return {{"count", latency.count}, {"longest_nanoseconds", latency.longest}, {"buckets", buckets}};
 }
 
 std::string Json(const CoroutineHistory& history, const std::vector<Finding>& findings) {
@@ -86,6 +156,8 @@ std::string Json(const CoroutineHistory& history, const std::vector<Finding>& fi
                                     {"place", finding.where},
                                     {"evidence", finding.evidence}});
   }
+  document["groups"] = GroupsJson(history);
+  document["latency"] = LatencyJson(history.latency());
   for (const auto& [name, value] : history.counters()) document["counters"][name] = value;
   return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -141,7 +213,8 @@ void AddCoroReportCommand(CLI::App& coro, std::function<int()>& run) {
            "A finished coroutine counts as leaked if it is still there after this time (1s)");
   AddLimit(*command, "--late-after", &options->limits.late_nanoseconds,
            "A resume counts as late if it comes this long after its coroutine was ready (100ms)");
-  command->add_option("--limit", options->limit, "How many findings to show (20)")
+  command
+      ->add_option("--limit", options->limit, "How many findings, and how many names, to show (20)")
       ->type_name("COUNT");
   command->add_flag("--json", options->json, "JSON, with all counters");
   command->callback([options, &run] { run = [options] { return RunCoroReport(*options); }; });

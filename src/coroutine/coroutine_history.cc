@@ -99,6 +99,7 @@ class HistoryBuilder : public OrderedEvents {
         break;
       case wire::kKindDone:
         Leave(coroutine, CoroutineStatus::kDone, 0, now);
+        coroutine.finished = true;
         break;
       case wire::kKindDeath:
         if (coroutine.status == CoroutineStatus::kRunning) EndRun(coroutine, now);
@@ -233,12 +234,15 @@ std::string CoroutineHistory::PlaceText(uint32_t target, uint32_t place) const {
          known->second.function;
 }
 
-std::string CoroutineHistory::CoroutineText(const Coroutine& coroutine) const {
-  std::string text = coroutine.name;
+std::string CoroutineHistory::GroupName(const Coroutine& coroutine) const {
+  if (!coroutine.name.empty()) return coroutine.name;
   const auto place = places_.find({coroutine.target, coroutine.place});
-  if (text.empty() && place != places_.end()) text = place->second.function;
-  if (text.empty()) text = "coroutine";
-  return text + " #" + std::to_string(coroutine.probe_id & 0xFFFFFF) + "." +
+  const bool is_known = place != places_.end() && !place->second.function.empty();
+  return is_known ? place->second.function : "coroutine";
+}
+
+std::string CoroutineHistory::CoroutineText(const Coroutine& coroutine) const {
+  return GroupName(coroutine) + " #" + std::to_string(coroutine.probe_id & 0xFFFFFF) + "." +
          std::to_string(coroutine.probe_id >> 24);
 }
 

@@ -24,6 +24,7 @@ struct Coroutine {
   uint64_t probe_id = 0;  // 0: never described
   std::string name;       // may be empty
   bool adopted = false;
+  bool finished = false;  // its end was seen: one that is destroyed before was cancelled
   CoroutineStatus status = CoroutineStatus::kNew;
   uint64_t birth = 0;  // nanoseconds, CLOCK_MONOTONIC, as all times here
   uint64_t since = 0;  // of the status
@@ -110,7 +111,9 @@ class CoroutineHistory {
   }
   // "file:line function", "start" for 0.
   [[nodiscard]] std::string PlaceText(uint32_t target, uint32_t place) const;
-  // Its name, or the function that it was seen in, and its number.
+  // Its name, or the function that it was seen in: what it has in common with others.
+  [[nodiscard]] std::string GroupName(const Coroutine& coroutine) const;
+  // The same and its number.
   [[nodiscard]] std::string CoroutineText(const Coroutine& coroutine) const;
   [[nodiscard]] const PlaceWaits& WaitsAt(uint32_t target, uint32_t place) const;
   // From mark_coroutine_ready to the resume.

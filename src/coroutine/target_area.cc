@@ -153,8 +153,9 @@ Result<std::vector<TargetArea>> TargetArea::FindInProcess(pid_t pid) {
   if (!areas.empty()) return areas;
   if (problem) return tl::make_unexpected(*std::move(problem));
   return Fail(ENOENT, "process " + std::to_string(pid) + " has run no traced coroutine",
-              "include <spanprof/coroutine.hpp> and derive its promises from "
-              "spanprof::traced_promise; docs/coroutines.md shows how");
+              "C++: include <spanprof/coroutine.hpp> and derive its promises from "
+              "spanprof::traced_promise; Rust: spanprof::traced(future); docs/coroutines.md and "
+              "docs/rust.md show how");
 }
 
 Result<void> TargetArea::Claim() {

@@ -50,6 +50,40 @@ TEST_F(CoroCommand, AHealthySchedulerHasNoFindings) {
   EXPECT_EQ(Findings(), nlohmann::json::array());
 }
 
+// Ten tickers, each destroyed after its end, and one that was never started.
+TEST_F(CoroCommand, TheReportTellsHowLongTheCoroutinesOfANameRanAndLived) {
+  Record("healthy");
+  Command report({"coro", "report", "--json", file_});
+  ASSERT_EQ(report.Wait(), 0) << report.err;
+  const nlohmann::json document = nlohmann::json::parse(report.out);
+  uint64_t resumes = 0;
+  uint64_t unfinished = 0;
+  nlohmann::json ticker;
+  for (const nlohmann::json& group : document["groups"]) {
+    resumes += group["resumes"].get<uint64_t>();
+    unfinished += group["destroyed"].get<uint64_t>() - group["finished"].get<uint64_t>();
+    if (group["name"] == "ticker") ticker = group;
+  }
+  EXPECT_EQ(ticker["coroutines"], 10);
+  EXPECT_EQ(ticker["finished"], 10);
+  EXPECT_EQ(ticker["destroyed"], 10);
+  EXPECT_GT(ticker["run_nanoseconds"], 0);
+  EXPECT_GE(ticker["longest_life_nanoseconds"], 1'700'000'000);  // until `stop`, 18 rounds later
+  EXPECT_EQ(unfinished, 1);
+  uint64_t latencies = 0;
+  for (const nlohmann::json& bucket : document["latency"]["buckets"]) {
+    latencies += bucket["count"].get<uint64_t>();
+  }
+  EXPECT_EQ(latencies, document["latency"]["count"]);
+  EXPECT_LE(latencies, resumes);
+  EXPECT_GT(latencies, 0u);
+
+  Command text({"coro", "report", file_});
+  ASSERT_EQ(text.Wait(), 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("ticker\n"));
+  EXPECT_THAT(text.out, HasSubstr("from ready to resumed\n"));
+}
+
 TEST_F(CoroCommand, ALostWakeupIsNamedWithItsPlace) {
   Record("lost_wakeup");
   const nlohmann::json findings = Findings();
