@@ -34,11 +34,11 @@ rounds.times do
 end
 base = results["nothing"].map(&:first)
 puts "Ruby #{RUBY_VERSION}, #{rounds} runs of each, in turn; CPU time, once started, relative to the run without a profiler in the same round"
-puts format("%-24s %12s %12s %18s %16s", "", "median", "best/best", "samples a CPU s", "EINTR of 40 polls")
+puts format("%-28s %12s %12s %18s %16s", "", "median", "best/best", "samples a CPU s", "EINTR of 40 polls")
 results.each do |name, runs|
   ratios = runs.each_index.map { |i| runs[i][0] / base[i] }
   polls = run.call(File.join(here, "overhead.rb"), name, "polls").split.last
-  puts format("%-24s %12.4f %12.4f %18.0f %16s", name, median(ratios), runs.map(&:first).min / base.min,
+  puts format("%-28s %12.4f %12.4f %18.0f %16s", name, median(ratios), runs.map(&:first).min / base.min,
               runs.sum { |r| r[2] } / runs.sum { |r| r[1] }, polls)
 end
 

@@ -299,6 +299,16 @@ constexpr std::array kTable = {
                .max = std::uint64_t{1} << 40,
                .meaning = "Memory that the profile under way may take; samples that do not fit are "
                           "folded by the minute, which is counted"},
+    OptionSpec{.name = "maxcpu",
+               .kind = OptionKind::kInteger,
+               .parse = ParseNumber<&Options::max_cpu_percent>,
+               .write = WriteNumber<&Options::max_cpu_percent>,
+               .example = "2",
+               .min = 0,
+               .max = 100,
+               .meaning = "Percent of the CPU that sampling may take: it becomes less frequent "
+                          "where it would take more, which is counted. 0: no limit. 2 in Ruby, "
+                          "otherwise 0"},
     OptionSpec{.name = "fork",
                .kind = OptionKind::kChoice,
                .parse = ParseChoice<&Options::fork>,
@@ -315,7 +325,7 @@ constexpr std::array kTable = {
                .example = "512k",
                .min = 1024,
                .max = std::uint64_t{1} << 30,
-               .meaning = "JVM: a sample about every so many allocated bytes"},
+               .meaning = "JVM, Ruby: a sample about every so many allocated bytes"},
     OptionSpec{.name = "lock",
                .kind = OptionKind::kDuration,
                .parse = ParseNumber<&Options::lock>,

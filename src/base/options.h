@@ -85,8 +85,9 @@ struct Options {
   // The samplers. Absent: that sampler was not asked for.
   std::optional<std::chrono::nanoseconds> cpu;
   std::optional<std::chrono::nanoseconds> wall;
-  std::optional<std::uint32_t> wall_threads;  // threads=
-  std::optional<std::uint64_t> max_memory;    // maxmem=, in bytes
+  std::optional<std::uint32_t> wall_threads;     // threads=
+  std::optional<std::uint64_t> max_memory;       // maxmem=, in bytes
+  std::optional<std::uint32_t> max_cpu_percent;  // maxcpu=
   std::optional<ForkPolicy> fork;
 
   // What only a runtime has (src/sampling/runtime.h).

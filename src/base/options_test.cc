@@ -360,7 +360,7 @@ TEST(Options, ToStringIsCanonical) {
 TEST(Options, ToStringRoundTripsEveryOption) {
   const std::string all =
       "dump,ctxstorage=otel,ctxslots=7,attributes=a;b,latency=on,log=none,service=s,version=v,"
-      "environment=e,resource=a=1;b=2,cpu=1500us,wall=20ms,threads=3,maxmem=3m,fork=quiet,"
+      "environment=e,resource=a=1;b=2,cpu=1500us,wall=20ms,threads=3,maxmem=3m,maxcpu=5,fork=quiet,"
       "alloc=64k,lock=2ms,vthreads=on,walker=asgct,file=f,format=html,jfrcontext=flat,to=http://"
       "h,every=90s,spool=d,header=A:b,header=C:d,"
       "labels=datadog;pyroscope";

@@ -35,7 +35,8 @@ constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 using sampling::MonotonicNanoseconds;
 
-sampling::SamplerOptions SamplerOptionsOf(const Options& options) {
+sampling::SamplerOptions SamplerOptionsOf(const Options& options,
+                                          const sampling::Runtime* runtime) {
   sampling::SamplerOptions result;
   if (options.cpu) result.cpu_interval_ns = static_cast<uint64_t>(options.cpu->count());
   if (options.wall) result.wall_interval_ns = static_cast<uint64_t>(options.wall->count());
@@ -44,6 +45,8 @@ sampling::SamplerOptions SamplerOptionsOf(const Options& options) {
     result.cpu_interval_ns = static_cast<uint64_t>(kDefaultCpuInterval.count());
   }
   result.wall_threads = options.wall_threads.value_or(kDefaultWallThreads);
+  result.max_cpu_percent =
+      options.max_cpu_percent.value_or(runtime == nullptr ? 0 : runtime->default_max_cpu_percent());
   return result;
 }
 
@@ -74,9 +77,8 @@ struct Recording::Run {
       if (Result<void> ready = sampler.runtime()->Prepare(options, sampler.code_map()); !ready)
         return ready;
     }
-    if (Result<void> started = sampler.Start(SamplerOptionsOf(options), builder); !started) {
-      return started;
-    }
+    const sampling::SamplerOptions sampler_options = SamplerOptionsOf(options, sampler.runtime());
+    if (Result<void> started = sampler.Start(sampler_options, builder); !started) return started;
     if (sampler.runtime() == nullptr) return {};
     Result<void> events = sampler.runtime()->StartEvents(options, sampler);
     if (!events) sampler.Stop();

@@ -78,7 +78,7 @@ uint64_t MonotonicNanoseconds() {
 }
 
 void CpuClock::Configure(uint64_t interval_ns) {
-  interval_ns_ = interval_ns;
+  ChangeInterval(interval_ns);
   use_perf_ = interval_ns < KernelTickNanoseconds();
   perf_events_ = 0;
   rlimit files = {};
@@ -103,9 +103,9 @@ bool CpuClock::ArmTimer(SampledThread& thread) {
   if (syscall(SYS_timer_create, ThreadClock(tid), &event, &id) != 0) return false;
   thread.timer_id.store(id, std::memory_order_release);
   itimerspec spec = {};
-  spec.it_interval = FromNanoseconds(interval_ns_);
+  spec.it_interval = FromNanoseconds(interval_ns());
   // The first one anywhere in the interval, or threads that start together are sampled together.
-  const uint64_t phase = (uint64_t{tid} * 0x9E3779B97F4A7C15u) % interval_ns_;
+  const uint64_t phase = (uint64_t{tid} * 0x9E3779B97F4A7C15u) % interval_ns();
   spec.it_value = FromNanoseconds(phase + 1);
   syscall(SYS_timer_settime, id, 0, &spec, nullptr);
   return true;
@@ -118,7 +118,7 @@ bool CpuClock::ArmPerf(SampledThread& thread) {
   attributes.size = sizeof attributes;
   attributes.type = PERF_TYPE_SOFTWARE;
   attributes.config = PERF_COUNT_SW_CPU_CLOCK;
-  attributes.sample_period = interval_ns_;
+  attributes.sample_period = interval_ns();
   attributes.disabled = 1;
   attributes.wakeup_events = 1;
   attributes.exclude_hv = 1;
@@ -160,6 +160,21 @@ CpuClock::Source CpuClock::Arm(SampledThread& thread) {
   return ArmTimer(thread) ? Source::kTimer : Source::kNone;
 }
 
+void CpuClock::Rearm(const SampledThread& thread) const {
+  const uint64_t interval = interval_ns();
+  if (const int id = thread.timer_id.load(std::memory_order_acquire); id >= 0) {
+    itimerspec spec = {};
+    spec.it_interval = FromNanoseconds(interval);
+    spec.it_value = spec.it_interval;
+    syscall(SYS_timer_settime, id, 0, &spec, nullptr);
+  }
+  const int fd = thread.perf_fd.load(std::memory_order_acquire);
+  if (fd >= 0 && IsStillPerfEvent(fd, thread.tid.load(std::memory_order_relaxed))) {
+    uint64_t period = interval;
+    ioctl(fd, PERF_EVENT_IOC_PERIOD, &period);
+  }
+}
+
 void CpuClock::Disarm(SampledThread& thread) {
   if (const int id = thread.timer_id.exchange(-1, std::memory_order_acq_rel); id >= 0) {
     syscall(SYS_timer_delete, id);
@@ -172,20 +187,21 @@ void CpuClock::Disarm(SampledThread& thread) {
 
 uint64_t CpuClock::TakePerfCount(SampledThread& thread, uint64_t now_ns) const {
   const int fd = thread.perf_fd.load(std::memory_order_acquire);
+  const uint64_t interval = interval_ns();
   uint64_t count = 0;
   uint64_t intervals = 1;
   // A thread cannot have used more CPU time than has passed, so the count need not be read each
   // time: only now and then, so that nothing adds up.
-  const bool surely_one = now_ns - thread.perf_taken_ns < interval_ns_ + interval_ns_ / 2;
+  const bool surely_one = now_ns - thread.perf_taken_ns < interval + interval / 2;
   thread.perf_taken_ns = now_ns;
   if (surely_one && ++thread.perf_unread < kPerfSamplesUnread) {
-    thread.perf_count += interval_ns_;
+    thread.perf_count += interval;
   } else if (fd >= 0 && ReadCount(fd, &count)) {
     thread.perf_unread = 0;
     if (count > thread.perf_count) {
-      const uint64_t passed = (count - thread.perf_count) / interval_ns_;
+      const uint64_t passed = (count - thread.perf_count) / interval;
       if (passed > 1) intervals = passed;
-      thread.perf_count += intervals * interval_ns_;
+      thread.perf_count += intervals * interval;
     }
     if (thread.perf_count > count) thread.perf_count = count;
   }
@@ -195,7 +211,7 @@ uint64_t CpuClock::TakePerfCount(SampledThread& thread, uint64_t now_ns) const {
 bool CpuClock::PerfIsDue(const SampledThread& thread) const {
   const int fd = thread.perf_fd.load(std::memory_order_acquire);
   uint64_t count = 0;
-  return fd >= 0 && ReadCount(fd, &count) && count >= thread.perf_count + interval_ns_;
+  return fd >= 0 && ReadCount(fd, &count) && count >= thread.perf_count + interval_ns();
 }
 
 bool CpuClock::IsPerfSignal(int si_code) {

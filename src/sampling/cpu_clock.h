@@ -7,6 +7,7 @@
 //
 // Arm and Disarm may be called from any thread of the process, for any of its threads.
 
+#include <atomic>
 #include <cstdint>
 
 #include "sampling/sampled_threads.h"
@@ -21,11 +22,24 @@ uint64_t ThreadCpuNanoseconds(uint32_t tid);
 uint64_t ProcessCpuNanoseconds();
 uint64_t MonotonicNanoseconds();
 
+// The next multiple of the interval. What is done every so often is done at these instants, so that
+// a thread wakes up once for all of it.
+constexpr uint64_t NextMultiple(uint64_t now_ns, uint64_t interval_ns) {
+  return (now_ns / interval_ns + 1) * interval_ns;
+}
+
 class CpuClock {
  public:
   // `use_perf`: where the interval is shorter than a tick.
   void Configure(uint64_t interval_ns);
-  uint64_t interval_ns() const { return interval_ns_; }
+  // Signal-safe.
+  uint64_t interval_ns() const { return interval_ns_.load(std::memory_order_relaxed); }
+  // Of signals to come, also of those that are armed: Rearm has to follow for each. The source
+  // stays. A signal that is on its way is taken for one of the new interval.
+  void ChangeInterval(uint64_t interval_ns) {
+    interval_ns_.store(interval_ns, std::memory_order_relaxed);
+  }
+  void Rearm(const SampledThread& thread) const;
 
   enum class Source { kNone, kTimer, kPerf };
   // Starts the thread's signals: from a timer with the thread in its value, or from perf.
@@ -44,7 +58,7 @@ class CpuClock {
   bool ArmTimer(SampledThread& thread);
   bool ArmPerf(SampledThread& thread);
 
-  uint64_t interval_ns_ = 0;
+  std::atomic<uint64_t> interval_ns_{0};
   bool use_perf_ = false;
   uint32_t perf_events_ = 0;
   uint32_t perf_limit_ = 0;

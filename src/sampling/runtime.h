@@ -67,10 +67,16 @@ class Runtime {
   [[nodiscard]] virtual profile::ThreadState CurrentThreadState() const {
     return profile::ThreadState::kUnknown;
   }
+  // Another number whenever the state of the thread may have changed. A thread that has hardly run
+  // since its last wall sample is taken to be where it was, unless this says otherwise.
+  [[nodiscard]] virtual uint64_t StateMark(uint32_t /*tid*/) const { return 0; }
   // Whether the context that the calling thread has published belongs to what it runs. False while
   // the runtime switches to another fiber and its hook has not run yet: the sample carries none.
   // The runtime counts these.
   [[nodiscard]] virtual bool ContextIsCurrent() const { return true; }
+
+  // What sampling may take of the CPU where maxcpu= was not given, in percent; 0: what it takes.
+  [[nodiscard]] virtual unsigned default_max_cpu_percent() const { return 0; }
 
   // ---- Around a recording, on its thread ----
   // Before the sampler starts. The map is of the process's native code, for a walker that joins

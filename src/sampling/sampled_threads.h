@@ -42,6 +42,7 @@ struct alignas(64) SampledThread {
   std::atomic<uint64_t> runs_at_wall_sample{0};
   std::atomic<uintptr_t> mark_at_wall_sample{0};
   std::atomic<uint64_t> cpu_ns_at_wall_sample{0};
+  std::atomic<uint64_t> state_mark_at_wall_sample{0};  // the runtime's
 
   // Only the sampler's thread.
   uint64_t cpu_ns_when_found = 0;

@@ -20,6 +20,7 @@ namespace {
 
 constexpr uint64_t kDrainIntervalNs = 100'000'000;
 constexpr uint64_t kScanIntervalNs = 100'000'000;
+constexpr uint64_t kBudgetIntervalNs = 1'000'000'000;
 constexpr int kThreadTries = 5;
 constexpr useconds_t kThreadRetryMicroseconds = 10'000;
 
@@ -56,6 +57,9 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
   late_cpu_ns_ = 0;
   own_cpu_ns_ = 0;
   sampled_cpu_ns_ = 0;
+  handler_ns_ = 0;
+  budget_ = CpuBudget(options.max_cpu_percent);
+  slowdown_ = 1;
   if (Result<void> mapped = code_map_.Refresh(); !mapped) return mapped;
   cpu_clock_.Configure(options.cpu_interval_ns == 0 ? kDrainIntervalNs : options.cpu_interval_ns);
   if (Result<void> installed = InstallSignalHandler(&Sampler::TakeSignal); !installed) {
@@ -104,7 +108,7 @@ Result<void> Sampler::StartThread() {
 
 void Sampler::Stop() {
   if (!running()) return;
-  CountOwnCpu();
+  own_cpu_ns_.store(OwnThreadsCpu(), std::memory_order_relaxed);
   stop_.store(true, std::memory_order_release);
   wake_up_.Increment();
   thread_.join();
@@ -138,6 +142,8 @@ void Sampler::Run() {
   uint64_t next_drain = now + kDrainIntervalNs;
   const uint64_t first_tick = now;
   uint64_t tick = 0;
+  started_ns_ = now;
+  next_budget_ns_ = now + kBudgetIntervalNs;
   next_scan_ns_ = now;
   next_learn_ns_ = ~uint64_t{0};
   LearnStackBoundsSoon();
@@ -149,18 +155,18 @@ void Sampler::Run() {
       ScanThreads();
       // With very many threads a scan takes long: never more than a fiftieth of the time.
       const uint64_t took = MonotonicNanoseconds() - now;
-      next_scan_ns_ = now + std::max(kScanIntervalNs, took * 50);
+      next_scan_ns_ = std::max(NextMultiple(now, kScanIntervalNs), now + took * 50);
     }
     if (options_.wall_interval_ns != 0) {
       const uint64_t due = (now - first_tick) / options_.wall_interval_ns;
-      if (due > tick) {
+      if (due >= tick + slowdown()) {
         tick = due;
         TickWall(tick);
       }
     }
     const uint32_t flushes_asked = flushes_asked_.load(std::memory_order_acquire);
     if (now >= next_drain || flushes_asked != flushes_done_.Get()) {
-      next_drain = now + kDrainIntervalNs;
+      next_drain = NextMultiple(now, kDrainIntervalNs);
       // If a handler is still at work in there, what it and others wrote comes with the next.
       if (Drain()) flushes_done_.Set(flushes_asked);
       sink_->AfterDrain();
@@ -168,12 +174,30 @@ void Sampler::Run() {
       if (!SignalHandlerIsInPlace()) Count(kHandlersReplaced);
     }
     if (now >= next_learn_ns_) LearnStackBounds();
+    if (budget_.has_limit() && now >= next_budget_ns_) KeepWithinBudget(now);
     uint64_t wake = std::min({next_drain, next_scan_ns_, next_learn_ns_});
     if (options_.wall_interval_ns != 0) {
-      wake = std::min(wake, first_tick + (tick + 1) * options_.wall_interval_ns);
+      wake = std::min(wake, first_tick + (tick + slowdown()) * options_.wall_interval_ns);
     }
     wake_up_.WaitWhile(wake_ups, std::min(wake, MonotonicNanoseconds() + kDrainIntervalNs));
   }
+}
+
+// Samples that come less often stand for more time, so sums stay what they were.
+void Sampler::KeepWithinBudget(uint64_t now) {
+  const unsigned before = slowdown();
+  if (before > 1) Count(kSlowedDownNs, now + kBudgetIntervalNs - next_budget_ns_);
+  next_budget_ns_ = now + kBudgetIntervalNs;
+  const unsigned slowdown =
+      budget_.Update(now - started_ns_, ProcessCpuNanoseconds() - process_cpu_at_start_ns_,
+                     handler_ns_.load(std::memory_order_relaxed), OwnThreadsCpu());
+  if (slowdown == before) return;
+  if (slowdown > before) Count(kSlowedDown);
+  slowdown_.store(slowdown, std::memory_order_relaxed);
+  if (options_.cpu_interval_ns == 0) return;
+  const ThreadsLock lock(threads_lock_);
+  cpu_clock_.ChangeInterval(options_.cpu_interval_ns * slowdown);
+  threads_.ForEach([this](const SampledThread& thread) { cpu_clock_.Rearm(thread); });
 }
 
 bool Sampler::Drain() {
@@ -187,7 +211,9 @@ Sampler::Counters Sampler::counters() const {
                                                         "sampler.thread_not_armed",
                                                         "sampler.threads_over_limit",
                                                         "sampler.handlers_replaced",
-                                                        "sampler.wall_waits_for_signals"};
+                                                        "sampler.wall_waits_for_signals",
+                                                        "sampler.slowed_down",
+                                                        "sampler.slowed_down_ns"};
   Counters result;
   for (unsigned i = 0; i < kCounterCount; ++i) {
     if (const uint64_t value = counters_[i].load(std::memory_order_relaxed); value != 0) {

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "context/core.h"
 #include "sampling/code_map.h"
+#include "sampling/cpu_budget.h"
 #include "sampling/cpu_clock.h"
 #include "sampling/native_walker.h"
 #include "sampling/runtime.h"
@@ -32,7 +33,9 @@ struct SamplerOptions {
   uint64_t cpu_interval_ns = 0;   // 0: no CPU samples
   uint64_t wall_interval_ns = 0;  // 0: no wall samples
   uint32_t wall_threads = 16;     // at most so many threads are looked at each tick
-  bool events = false;            // a runtime's events are taken, with or without the other two
+  // The share of the CPU that sampling may take; 0: as much as it takes. See cpu_budget.h.
+  unsigned max_cpu_percent = 0;
+  bool events = false;  // a runtime's events are taken, with or without the other two
   unsigned max_depth = 512;
   size_t buffer_bytes = size_t{8} << 20;
 };
@@ -69,6 +72,9 @@ class Sampler final : public RuntimeEvents {
   Counters counters() const;
   // Nanoseconds between CPU samples as they really came.
   uint64_t actual_cpu_interval_ns() const;
+  // How many times longer than asked for intervals are at the moment, so as to cost no more than
+  // max_cpu_percent.
+  unsigned slowdown() const { return slowdown_.load(std::memory_order_relaxed); }
   const CodeMap& code_map() const { return code_map_; }
   const SamplerOptions& options() const { return options_; }
 
@@ -85,6 +91,8 @@ class Sampler final : public RuntimeEvents {
   void OnThreadEnd();
   // The calling thread is the profiler's own: it is not sampled. At most kMaxOwnThreads.
   void IgnoreCurrentThread();
+  // It is the program's from now on: a runtime may use its native threads for one after the other.
+  void StopIgnoringCurrentThread();
 
   // For a preloaded sigwait(): whether the signal that it took on the calling thread is ours, and
   // not what the program waits for.
@@ -115,7 +123,9 @@ class Sampler final : public RuntimeEvents {
   void LookAtThreads(const std::vector<uint32_t>& tids);
   void AddThread(uint32_t tid, bool from_its_start);
   bool IsOwnThread(uint32_t tid) const;
-  void CountOwnCpu();
+  uint64_t OwnThreadsCpu() const;
+  void CountHandlerTime(uint64_t began_ns, bool from_perf);
+  void KeepWithinBudget(uint64_t now);
   void RemoveThread(SampledThread& thread);
   void LearnStackBounds();
   void LearnStackBoundsSoon();
@@ -133,6 +143,8 @@ class Sampler final : public RuntimeEvents {
     kThreadsOverLimit,
     kHandlersReplaced,
     kWaitsForSignals,
+    kSlowedDown,
+    kSlowedDownNs,
     kCounterCount
   };
   void Count(Counter counter, uint64_t amount = 1) {
@@ -157,6 +169,11 @@ class Sampler final : public RuntimeEvents {
   uint64_t next_learn_ns_ = 0;
   uint64_t learn_interval_ns_ = 0;
   uint64_t process_cpu_at_start_ns_ = 0;
+  CpuBudget budget_;
+  std::atomic<unsigned> slowdown_{1};
+  uint64_t next_budget_ns_ = 0;
+  uint64_t started_ns_ = 0;
+  std::atomic<uint64_t> handler_ns_{0};      // counted where there is a budget
   std::atomic<uint64_t> late_cpu_ns_{0};     // what threads had used before they were found
   std::atomic<uint64_t> sampled_cpu_ns_{0};  // of threads that are gone, while they were sampled
   std::atomic<uint64_t> own_cpu_ns_{0};      // of the profiler's threads, once it has stopped

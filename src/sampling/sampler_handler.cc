@@ -20,6 +20,13 @@ namespace spanprof::sampling {
 namespace {
 
 constexpr uint64_t kNameLifetimeNs = 100'000'000;
+// A handler that seems to take longer was interrupted: another thread had its processor.
+constexpr uint64_t kLongestHandlerNs = 100'000;
+// What the kernel takes for a signal besides, which a process cannot measure by the way. For a perf
+// event it is what a virtual machine was seen to take, where its timer has to be set by the host;
+// where it takes less, less is sampled than might be.
+constexpr uint64_t kSignalNs = 2'000;
+constexpr uint64_t kPerfSignalNs = 30'000;
 
 uint64_t OwnCpuNanoseconds() {
   timespec time = {};
@@ -86,8 +93,15 @@ bool Sampler::TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at) {
            ticks * options_.wall_interval_ns, now, at);
   }
   if (ours) GoOnWithCall(tid, threads_.IndexOf(*thread), call, now, at);
+  CountHandlerTime(now, from_perf);
   thread->in_handler.store(0, std::memory_order_release);
   return ours;
+}
+
+void Sampler::CountHandlerTime(uint64_t began_ns, bool from_perf) {
+  if (options_.max_cpu_percent == 0) return;
+  const uint64_t took = std::min(MonotonicNanoseconds() - began_ns, kLongestHandlerNs);
+  handler_ns_.fetch_add(took + (from_perf ? kPerfSignalNs : kSignalNs), std::memory_order_relaxed);
 }
 
 // A call that our signal has ended early.
@@ -134,7 +148,9 @@ void Sampler::Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64
   sample->tid = tid;
   sample->kind = kind;
   sample->state = static_cast<uint8_t>(profile::ThreadState::kRunning);
+  uint64_t state_mark = 0;
   if (is_wall) {
+    if (runtime_ != nullptr) state_mark = runtime_->StateMark(tid);
     sample->state = static_cast<uint8_t>(runtime_ == nullptr ? profile::ThreadState::kUnknown
                                                              : runtime_->CurrentThreadState());
   }
@@ -160,6 +176,7 @@ void Sampler::Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64
         context == nullptr ? 0 : context->mark.load(std::memory_order_relaxed),
         std::memory_order_relaxed);
     thread.cpu_ns_at_wall_sample.store(OwnCpuNanoseconds(), std::memory_order_relaxed);
+    thread.state_mark_at_wall_sample.store(state_mark, std::memory_order_relaxed);
     thread.runs_at_wall_sample.store(runs, std::memory_order_release);
   }
   buffer_.Commit(sample, stack.depth);

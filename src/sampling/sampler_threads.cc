@@ -33,6 +33,13 @@ void Sampler::IgnoreCurrentThread() {
   }
 }
 
+void Sampler::StopIgnoringCurrentThread() {
+  for (std::atomic<uint32_t>& own : own_tids_) {
+    uint32_t expected = context::CurrentThreadId();
+    own.compare_exchange_strong(expected, 0);
+  }
+}
+
 bool Sampler::IsOwnThread(uint32_t tid) const {
   for (const std::atomic<uint32_t>& own : own_tids_) {
     if (own.load(std::memory_order_relaxed) == tid) return true;
@@ -40,12 +47,12 @@ bool Sampler::IsOwnThread(uint32_t tid) const {
   return false;
 }
 
-void Sampler::CountOwnCpu() {
+uint64_t Sampler::OwnThreadsCpu() const {
   uint64_t used = 0;
   for (const std::atomic<uint32_t>& own : own_tids_) {
     if (own != 0) used += ThreadCpuNanoseconds(own);
   }
-  own_cpu_ns_.store(used, std::memory_order_relaxed);
+  return used;
 }
 
 void Sampler::ScanThreads() {
@@ -151,7 +158,7 @@ void Sampler::LearnStackBounds() {
     thread.stack_high.store(stack.high, std::memory_order_release);
   });
   learn_interval_ns_ = std::min(2 * learn_interval_ns_, kLastLearnIntervalNs);
-  next_learn_ns_ = MonotonicNanoseconds() + learn_interval_ns_;
+  next_learn_ns_ = NextMultiple(MonotonicNanoseconds(), learn_interval_ns_);
 }
 
 void Sampler::LearnStackBoundsSoon() {

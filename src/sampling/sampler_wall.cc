@@ -32,9 +32,13 @@ bool Sampler::SleptSinceWallSample(const SampledThread& thread, uint64_t cpu_ns)
   if (runs == 0 || thread.handler_runs.load(std::memory_order_relaxed) != runs) return false;
   const uint64_t cpu_then = thread.cpu_ns_at_wall_sample.load(std::memory_order_relaxed);
   if (cpu_ns < cpu_then || cpu_ns - cpu_then > kReturnFromSignalNs) return false;
+  const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
+  if (runtime_ != nullptr && runtime_->StateMark(tid) !=
+                                 thread.state_mark_at_wall_sample.load(std::memory_order_relaxed)) {
+    return false;
+  }
   // Whatever little it did, it did not change its context: a write would have left another mark.
-  const internal::ThreadContext* context =
-      context::ThisCore().FindThread(thread.tid.load(std::memory_order_relaxed));
+  const internal::ThreadContext* context = context::ThisCore().FindThread(tid);
   const uintptr_t mark = context == nullptr ? 0 : context->mark.load(std::memory_order_relaxed);
   return mark == thread.mark_at_wall_sample.load(std::memory_order_relaxed);
 }

@@ -53,8 +53,7 @@ ensure_java_8() {
 
 install_java_8() {
   local state=$JAVA_8_HOME/apt libraries=$JAVA_8_HOME/usr/lib/x86_64-linux-gnu mirror link package apt
-  mirror=$(apt-get indextargets --format "\$(REPO_URI) \$(LABEL)" 'Identifier: Packages' |
-    awk '$2 == "Debian" { print $1; exit }')
+  mirror=$(debian_mirror)
   if [[ -z $mirror ]]; then
     echo "apt knows no mirror of Debian"
     return 1

@@ -2,9 +2,9 @@
 # The parts of ./dev test, in the order in which they run. Sourced by ./dev.
 
 # shellcheck disable=SC2034 # Used by ./dev.
-DEFAULT_PARTS=(unit jvm ruby release asan tsan clang models fuzz arm64 musl macos format shell tidy exports)
+DEFAULT_PARTS=(unit jvm ruby node rust release asan tsan clang models fuzz arm64 musl macos format shell tidy exports)
 # Not in every run: what takes too long, which ./dev soak has, and what another part has too.
-OTHER_PARTS=(slow hostile ubsan ruby_gem)
+OTHER_PARTS=(slow hostile coroutine ubsan ruby_gem ruby_asan node_package)
 TEST_PARTS=("${DEFAULT_PARTS[@]}" "${OTHER_PARTS[@]}")
 
 describe_part() {
@@ -13,11 +13,16 @@ describe_part() {
     jvm) echo "the Java library and the agent, in JVMs of $OLDER_JDK and $NEWER_JDK" ;;
     ruby) echo "the Ruby gem, built from the tree" ;;
     ruby_gem) echo "the Ruby gem, packed and installed as users install it" ;;
+    ruby_asan) echo "the Ruby extension under AddressSanitizer" ;;
+    node) echo "the package for Node.js, built from the tree, in ${NODE_VERSIONS[*]}" ;;
+    node_package) echo "the package for Node.js, packed and installed as users install it" ;;
+    rust) echo "the Rust crate, with tokio and under the command" ;;
     slow) echo "the tests that take minutes or large downloads" ;;
     hostile) echo "a hostile neighbour of the profiler, for ${SPANPROF_HOSTILE_SECONDS:-40} seconds" ;;
     release) echo "the context core's tests, as users run it" ;;
     asan) echo "the context core under the sanitizers of addresses, leaks and undefined behaviour" ;;
     tsan) echo "the context core under ThreadSanitizer" ;;
+    coroutine) echo "coroutine probes and the harvester, as users run them and under the sanitizers" ;;
     ubsan) echo "the context core under UndefinedBehaviorSanitizer alone" ;;
     clang) echo "the context core, built by clang" ;;
     models) echo "the formal models of the protocols" ;;
@@ -34,10 +39,12 @@ describe_part() {
 
 sets_of_part() {
   case $1 in
-    unit | slow | hostile | asan | tsan | ubsan) echo build test ;;
+    unit | slow | hostile | coroutine | asan | tsan | ubsan) echo build test ;;
     release | exports) echo build test bench ;;
     jvm) echo build jdk maven ;;
-    ruby | ruby_gem) echo build ruby ;;
+    ruby | ruby_gem | ruby_asan) echo build ruby ;;
+    node | node_package) echo build node ;;
+    rust) echo build rust ;;
     clang) echo build test clang ;;
     models) echo models ;;
     fuzz) echo build fuzz ;;
@@ -128,6 +135,29 @@ part_tsan() {
   build_preset tsan "${CORE_ONLY[@]}"
   export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
   with_sanitizer_layout record_ctest build/tsan
+}
+
+# In the part unit too. Here in other builds, and in a soak for longer: a minute of 20 million events a
+# second, 200 kills of either side.
+part_coroutine() {
+  require
+  local tests=(coroutine_test coroutine_accounting_test coroutine_attach_test coroutine_kill_test
+    coroutine_probe_test)
+  local without=(-DSPANPROF_BUILD_COMMAND=OFF -DSPANPROF_BUILD_BENCHMARKS=OFF)
+  local status=0
+  # One at a time: they measure what two processors can do.
+  CTEST_OPTIONS=(-R '^coroutine_(accounting_|attach_|kill_|probe_)?test/' -j 1)
+  configure_preset release -B build/coroutine-release "${without[@]}"
+  cmake --build build/coroutine-release -j "$JOBS" --target "${tests[@]}"
+  record_ctest build/coroutine-release || status=$?
+  export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+  configure_preset asan -B build/coroutine-asan -DSPANPROF_SANITIZER=address,undefined "${without[@]}"
+  cmake --build build/coroutine-asan -j "$JOBS" --target "${tests[@]}"
+  with_sanitizer_layout record_ctest build/coroutine-asan || status=$?
+  configure_preset tsan -B build/coroutine-tsan "${without[@]}"
+  cmake --build build/coroutine-tsan -j "$JOBS" --target "${tests[@]}"
+  with_sanitizer_layout record_ctest build/coroutine-tsan || status=$?
+  return "$status"
 }
 
 part_ubsan() {

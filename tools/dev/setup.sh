@@ -2,7 +2,7 @@
 # Finding and installing what the other parts of ./dev need. Sourced by ./dev.
 
 # shellcheck disable=SC2034 # Used by ./dev.
-PACKAGE_SETS=(build test shells bench profilers lint models clang fuzz cross arm64 zig python go jdk java8 browser maven ruby ruby_bench)
+PACKAGE_SETS=(build test shells bench profilers lint models clang fuzz cross arm64 zig python go jdk java8 browser maven ruby ruby_bench ruby_server jruby debootstrap node rust)
 
 ZIG_VERSION=0.17.0
 # The newest that Debian 12's Go can compile.
@@ -14,8 +14,8 @@ PYTHON_DECODERS=('opentelemetry-proto==1.45.*' protobuf perfetto==0.59.1)
 packages_of() {
   case $1 in
     build) echo g++ cmake ninja-build ccache libprotozero-dev libcli11-dev libfmt-dev \
-      nlohmann-json3-dev libexpected-dev robin-map-dev zlib1g-dev libdw-dev ;;
-    test) echo libgtest-dev libgmock-dev librapidcheck-dev gdb binutils python3 ;;
+      nlohmann-json3-dev libexpected-dev robin-map-dev zlib1g-dev libdw-dev libsqlite3-dev ;;
+    test) echo libgtest-dev libgmock-dev librapidcheck-dev libasio-dev gdb binutils python3 ;;
     # What the generated man pages and completions are tried with.
     shells) echo groff-base fish zsh ;;
     bench) echo libbenchmark-dev ;;
@@ -40,6 +40,14 @@ packages_of() {
     # The parser has the grammar of an old Ruby, which what runs at installation has to keep to.
     ruby) echo ruby ruby-dev ruby-minitest ruby-whitequark-parser rake ;;
     ruby_bench) echo ruby-stackprof ;;
+    ruby_server) echo puma ;;
+    jruby) echo jruby ;;
+    # Makes systems of their own for tests: see ensure_debian_system.
+    debootstrap) echo debootstrap debian-archive-keyring ;;
+    # Any npm will do, and so Debian's; Node.js itself is a package of npm: see ensure_node_versions.
+    node) if ! command -v npm >/dev/null; then echo npm; fi ;;
+    # Debian's own Rust is too old for tokio; the one that it builds browsers with is not.
+    rust) if ! has_rust; then echo cargo-web rustc-web rustfmt-web; fi ;;
     *) die "there is no package set '$1'" ;;
   esac
 }

@@ -73,11 +73,27 @@ module Spanprof
         :recording => recording?,
         :native_only => Native.native_only,
         :context_storage => Native.context_storage,
+        :slowdown => Native.slowdown,
+        :cpu_clocks => Native.cpu_clocks,
+        :gvl_waits => gvl_waits,
         :counters => Native.counters
       }
     end
 
+    # CPU time that a thread has used, in nanoseconds. Nil: it has ended, or cannot be asked.
+    def thread_cpu_time(thread = Thread.current)
+      Native.thread_cpu_time(thread)
+    end
+
     private
+
+    # Since the first recording began.
+    def gvl_waits
+      waits = Native.gvl_waits
+      return {:available => false, :reason => "this Ruby does not report them: 3.2 and newer do"} unless waits
+      threads = waits.map { |tid, (count, nanoseconds)| [tid, {:count => count, :nanoseconds => nanoseconds}] }
+      {:available => true, :threads => Hash[threads]}
+    end
 
     # While the VM can still be asked for names.
     def stop_at_exit

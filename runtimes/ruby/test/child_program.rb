@@ -13,8 +13,11 @@ module ChildProgram
   BUILT = ENV["SPANPROF_RUBY_BUILT"] || File.join(ROOT, "build", "ruby", "lib")
   COMMAND = ENV["SPANPROF_COMMAND"] || File.join(ROOT, "build", "release", "bin", "spanprof")
 
+  # What the programs are to preload: AddressSanitizer's library, where the extension is built with it.
+  PRELOAD = ENV["SPANPROF_RUBY_PRELOAD"] ? ["env", "LD_PRELOAD=#{ENV['SPANPROF_RUBY_PRELOAD']}"] : []
+
   def ruby(*arguments)
-    [RbConfig.ruby, "-W1", "-I", LIB, "-I", BUILT, *arguments]
+    [*PRELOAD, RbConfig.ruby, "-W1", "-I", LIB, "-I", BUILT, *arguments]
   end
 
   # One that hangs is ended, with the children it has made.

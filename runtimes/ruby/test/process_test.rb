@@ -6,9 +6,10 @@ class ProcessTest < Minitest::Test
   include ChildProgram
 
   BURN = <<-'RUBY'.freeze
+    # Of CPU time, however busy the machine is.
     def burn(seconds)
-      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
-      nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < deadline
+      deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + seconds
+      nil while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
     end
     def parents_work; burn(0.4); end
     def childs_work; burn(0.4); end
@@ -92,7 +93,7 @@ class ProcessTest < Minitest::Test
 
   def test_what_is_executed_never_dies_of_our_signals
     output = run_program(BURN + <<-'RUBY')
-      Spanprof.start(cpu: "100us", wall: "1ms")
+      Spanprof.start(cpu: "100us", wall: "1ms", maxcpu: 0)
       failed = 0
       300.times do
         pid = fork { x = 0; rand(20_000).times { x += 1 }; exec("/bin/true") }
@@ -167,6 +168,30 @@ class ProcessTest < Minitest::Test
       p Spanprof.recording?
     RUBY
     assert_match(/\Anothing is being recorded.*\n.*never.*\na recording is under way already.*\n.*\ntrue\n\z/, output)
+  end
+
+  # What a recording counts is its own, and not what its parent or the one before it had counted.
+  def test_counters_begin_with_each_recording
+    in_folder do |folder|
+      run_program(<<-RUBY)
+        Spanprof.start(cpu: "1ms", file: "#{folder}/a-%p.pb.gz")
+        100.times { GC.start }
+        parent = Process.pid
+        Process.wait(fork { sleep 0.1; x = 0; 300_000.times { |i| x ^= i } })
+        Spanprof.stop
+        Spanprof.start(cpu: "1ms", file: "#{folder}/b.pb.gz")
+        x = 0
+        300_000.times { |i| x ^= i }
+        Spanprof.stop
+        File.rename("#{folder}/a-\#{parent}.pb.gz", "#{folder}/parent.pb.gz")
+      RUBY
+      counts = Dir.glob(File.join(folder, "*.pb.gz")).to_h do |file|
+        [File.basename(file)[/\A\w+/], PprofProfile.read(file).counter("ruby.gc_samples")]
+      end
+      assert_operator counts["parent"], :>, 20, counts.inspect
+      assert_operator counts["a"], :<, 10, counts.inspect
+      assert_operator counts["b"], :<, 10, counts.inspect
+    end
   end
 
   def test_recordings_follow_each_other_and_dumps_come_in_between

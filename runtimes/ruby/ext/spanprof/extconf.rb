@@ -3,6 +3,7 @@
 
 require File.expand_path("../install_check", __FILE__)
 require File.expand_path("../core_sources", __FILE__)
+require File.expand_path("../clock_choice", __FILE__)
 
 def leave_out(reason)
   $spanprof_left_out = true
@@ -16,7 +17,8 @@ def leave_out(reason)
     file.puts "module Spanprof", "  MISSING_EXTENSION = #{reason.dump}.freeze", "end"
   end
   File.open("Makefile", "w") do |file|
-    file.puts "RUBYARCHDIR = $(sitearchdir)/spanprof"
+    # Where RubyGems wants it: older ones say so by RbConfig, newer ones to make.
+    file.puts "sitearchdir = #{RbConfig::CONFIG['sitearchdir']}", "RUBYARCHDIR = $(sitearchdir)/spanprof"
     file.puts "all clean distclean realclean:", "\t@:"
     file.puts "install:", "\tmkdir -p $(DESTDIR)$(RUBYARCHDIR)",
               "\tcp missing_extension.rb $(DESTDIR)$(RUBYARCHDIR)/"
@@ -64,17 +66,39 @@ try("the C++ compiler does not work: install g++") do
   leave_out("zlib cannot be linked: install zlib1g-dev") unless $spanprof_zlib
 end
 
-own = Dir.glob(File.join(File.expand_path("..", __FILE__), "*.cc")).map { |file| File.basename(file) }.sort
+# What mkmf includes before everything else is in a private header too, and would be there twice.
+def compiles_by_itself?(text, flags)
+  verbose, $VERBOSE = $VERBOSE, nil
+  common = MakeMakefile::COMMON_HEADERS
+  MakeMakefile.const_set(:COMMON_HEADERS, "".freeze)
+  try_compile(text, flags)
+ensure
+  MakeMakefile.const_set(:COMMON_HEADERS, common)
+  $VERBOSE = verbose
+end
+
+here = File.expand_path("..", __FILE__)
+clocks = nil
+try("Ruby cannot be asked what it has") do
+  # Waits for the VM's lock are reported from 3.2 on, with the thread that waits from 3.3 on.
+  have_func("rb_internal_thread_add_event_hook", "ruby/thread.h")
+  have_func("rb_internal_thread_specific_key_create", "ruby/thread.h")
+  compiles = lambda { |text, flags| compiles_by_itself?(text, "-I#{here} #{flags}") }
+  clocks = ClockChoice.new(here, compiles)
+end
+
+own = Dir.glob(File.join(here, "*.cc")).map { |file| File.basename(file) }.sort << clocks.file
 files = core.files
 $srcs = own + files.map { |file| File.basename(file) }
-$objs = $srcs.map { |file| file.sub(/\.cc\z/, ".o") }
+$objs = $srcs.map { |file| file.sub(/\.cc?\z/, ".o") }
 leave_out("two sources have the same name") if $objs.uniq.size != $objs.size
 $VPATH.concat(files.map { |file| File.join(core.root, File.dirname(file)) }.uniq)
-$INCFLAGS << " -I#{File.expand_path('..', __FILE__)} #{includes}"
+$INCFLAGS << " -I#{here} #{includes}"
 $CXXFLAGS << " -std=c++20 -O2 -fvisibility=hidden -fvisibility-inlines-hidden -Wall -Wextra" \
              " -DSPANPROF_STARTED_BY_RUNTIME"
 $CXXFLAGS << " -g0" unless InstallCheck.enabled?(ENV["SPANPROF_DEBUG"]) # of 49 MB, 45 would be for debuggers
 $CXXFLAGS << " -Werror" if InstallCheck.enabled?(ENV["SPANPROF_WARNINGS_ARE_ERRORS"])
+$CFLAGS << " -fvisibility=hidden #{clocks.flags}"
 $LOCAL_LIBS << " #{$spanprof_zlib}"
 
 # What is exported, and that the library stays: handlers and other copies may call into it at any time.
@@ -84,6 +108,12 @@ File.open("exports.map", "w") do |file|
   file.puts "{", "  global:", exports.map { |name| "    #{name};" }, "  local:", "    *;", "};"
 end
 $DLDFLAGS << " -Wl,--version-script=exports.map -Wl,-z,nodelete -static-libstdc++ -static-libgcc"
+# For tests of the extension itself: what it does to memory is checked by AddressSanitizer, which Ruby has to preload.
+if InstallCheck.enabled?(ENV["SPANPROF_ADDRESS_SANITIZER"])
+  [$CFLAGS, $CXXFLAGS, $DLDFLAGS].each { |flags| flags << " -fsanitize=address" }
+  # Not of stacks: an exception of Ruby's leaves frames without a word to the sanitizer.
+  $CXXFLAGS << " -fno-omit-frame-pointer -g1 --param asan-stack=0"
+end
 
 try("the Makefile cannot be written") { create_makefile("spanprof/spanprof_native") }
 

@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "clock_id.h"
 #include "context/core_election.h"
 #include "context/core_interface.h"
 #include "context_arguments.h"
+#include "gvl_waits.h"
 #include "protected_call.h"
 #include "ruby_api.h"
 #include "ruby_runtime.h"
+#include "sampling/sampler.h"
 #include <spanprof/context.h>
 
 namespace spanprof::ruby {
@@ -70,6 +73,7 @@ VALUE Start(VALUE, VALUE options) {
   const int result = CallWithoutLock(&spanprof_start, options);
   if (result < 0 && !IsRecording()) runtime.resolver().Stop();
   CheckResult(result);
+  runtime.allocations().FollowRecording();
   return Qnil;
 }
 
@@ -82,6 +86,7 @@ VALUE Stop(VALUE) {
   ReviveResolver();
   const int result = CallWithoutLock([](const char*) { return spanprof_stop(); }, Qnil);
   if (!IsRecording()) RubyRuntime::Instance().resolver().Stop();
+  RubyRuntime::Instance().allocations().FollowRecording();
   CheckResult(result);
   return Qnil;
 }
@@ -189,6 +194,50 @@ VALUE AfterFork(VALUE) {
   return Qnil;
 }
 
+// By kernel id: how often the thread has waited for the VM's lock, and nanoseconds. Nil: this Ruby
+// does not tell.
+VALUE GvlWaitsByThread(VALUE) {
+  if (!GvlWaits::Available()) return Qnil;
+  const VALUE result = rb_hash_new();
+  int raised = 0;
+  RubyRuntime::Instance().threads().ForEach([result, &raised](const RubyThread& thread) {
+    if (raised != 0) return;
+    Protect(
+        [result, &thread] {
+          const VALUE waits =
+              rb_ary_new_from_args(2, ULL2NUM(thread.lock_waits.load(std::memory_order_relaxed)),
+                                   ULL2NUM(thread.lock_wait_ns.load(std::memory_order_relaxed)));
+          rb_hash_aset(result, UINT2NUM(thread.tid.load(std::memory_order_relaxed)), waits);
+          return Qnil;
+        },
+        &raised);
+  });
+  if (raised != 0) rb_jump_tag(raised);
+  return result;
+}
+
+// How many times less often than asked for is sampled at the moment. Nil: another copy of the
+// library samples.
+VALUE Slowdown(VALUE) {
+  if (!IsRecording()) return UINT2NUM(1);
+  if (context::ActiveCore() != &context::ThisCoreInterface()) return Qnil;
+  return UINT2NUM(sampling::Sampler::Instance().slowdown());
+}
+
+VALUE CpuClocks(VALUE) { return rb_utf8_str_new_cstr(kThreadClockSource); }
+
+// CPU time of a thread in nanoseconds. Nil: it has ended, or its clock cannot be known.
+VALUE ThreadCpuTime(VALUE, VALUE thread) {
+  if (!RTEST(rb_obj_is_kind_of(thread, rb_cThread))) {
+    rb_raise(rb_eTypeError, "%+" PRIsVALUE " is not a Thread", thread);
+  }
+  clockid_t clock = 0;
+  timespec time = {};
+  if (FindThreadClock(thread, &clock) == 0 || clock_gettime(clock, &time) != 0) return Qnil;
+  return ULL2NUM(static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u +
+                 static_cast<uint64_t>(time.tv_nsec));
+}
+
 VALUE ExpectJit(VALUE) {
   RubyRuntime::Instance().ExpectJit();
   return Qnil;
@@ -249,6 +298,10 @@ extern "C" __attribute__((visibility("default"))) void Init_spanprof_native(void
   rb_define_singleton_method(native, "context_storage", &ContextStorage, 0);
   rb_define_singleton_method(native, "native_only", &NativeOnly, 0);
   rb_define_singleton_method(native, "counters", &Counters, 0);
+  rb_define_singleton_method(native, "slowdown", &Slowdown, 0);
+  rb_define_singleton_method(native, "gvl_waits", &GvlWaitsByThread, 0);
+  rb_define_singleton_method(native, "cpu_clocks", &CpuClocks, 0);
+  rb_define_singleton_method(native, "thread_cpu_time", &ThreadCpuTime, 1);
   rb_define_singleton_method(native, "after_fork", &AfterFork, 0);
   rb_define_singleton_method(native, "expect_compaction", &ExpectCompaction, 1);
   rb_define_singleton_method(native, "expect_automatic_compaction", &ExpectAutomaticCompaction, 1);

@@ -13,11 +13,13 @@ inline constexpr unsigned kFrameNumberBits = 24;
 inline constexpr uint32_t kFrameNumberMask = (uint32_t{1} << kFrameNumberBits) - 1;
 
 enum class FrameNote : uint32_t {
-  kCollecting = kFrameNumberMask,     // the thread collects garbage
-  kTableFull = kFrameNumberMask - 1,  // a frame that found no room in the table
-  kCompiled = kFrameNumberMask - 2,   // code of the JIT, where frames cannot be read
+  kCollecting = kFrameNumberMask,        // the thread collects garbage
+  kTableFull = kFrameNumberMask - 1,     // a frame that found no room in the table
+  kCompiled = kFrameNumberMask - 2,      // code of the JIT, where frames cannot be read
+  kWaitsForLock = kFrameNumberMask - 3,  // the thread waits for the VM's lock
+  kInternal = kFrameNumberMask - 4,      // an object of the VM's own
 };
-inline constexpr uint32_t kFirstNote = static_cast<uint32_t>(FrameNote::kCompiled);
+inline constexpr uint32_t kFirstNote = static_cast<uint32_t>(FrameNote::kInternal);
 
 constexpr uint64_t FrameWord(uint32_t number, int line) {
   const uint64_t positive_line = line < 0 ? 0 : static_cast<uint64_t>(line);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "allocation_sampler.h"
 #include "context/core_election.h"
 #include "protected_call.h"
 #include "sampling/cpu_clock.h"
@@ -29,6 +30,11 @@ const FrameDescription* Describe(VALUE frame) {
   VALUE path = Qnil;
   VALUE line = Qnil;
   ProtectQuietly([frame, &name, &path, &line] {
+    // The class of an object that was allocated.
+    if (RB_TYPE_P(frame, T_CLASS)) {
+      name = rb_class_path(frame);
+      return;
+    }
     name = rb_profile_frame_full_label(frame);
     path = rb_profile_frame_absolute_path(frame);
     if (NIL_P(path)) path = rb_profile_frame_path(frame);
@@ -80,6 +86,7 @@ VALUE NameResolver::Loop(VALUE argument) {
   if (context::ActiveCore() == &context::ThisCoreInterface()) {
     sampling::Sampler::Instance().IgnoreCurrentThread();
   }
+  AllocationSampler::IgnoreCurrentThread(true);
   while (!self.stop_.load(std::memory_order_acquire)) {
     self.interrupted_.store(false, std::memory_order_relaxed);
     rb_thread_call_without_gvl(&NameResolver::WaitForWork, &self, &NameResolver::StopWaiting,
@@ -89,7 +96,10 @@ VALUE NameResolver::Loop(VALUE argument) {
   return Qnil;
 }
 
+// The native thread may get another Ruby thread.
 VALUE NameResolver::Ended(VALUE argument) {
+  sampling::Sampler::Instance().StopIgnoringCurrentThread();
+  AllocationSampler::IgnoreCurrentThread(false);
   reinterpret_cast<NameResolver*>(argument)->running_.store(false);
   return Qnil;
 }

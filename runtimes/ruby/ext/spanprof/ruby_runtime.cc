@@ -7,6 +7,7 @@
 
 #include "context/platform.h"
 #include "frame_word.h"
+#include "gvl_waits.h"
 
 namespace spanprof::ruby {
 namespace {
@@ -17,6 +18,10 @@ const char* NameOf(FrameNote note) {
       return "[GC]";
     case FrameNote::kCompiled:
       return "[code of the JIT]";
+    case FrameNote::kWaitsForLock:
+      return "[waiting for the GVL]";
+    case FrameNote::kInternal:
+      return "[object of the VM]";
     case FrameNote::kTableFull:
       break;
   }
@@ -57,6 +62,8 @@ void RubyRuntime::Install() {
                {"process.runtime.version", ruby_version}};
   WatchForks();
   MakeCollectorHook();
+  allocations_.Install();
+  GvlWaits::Install(threads_);
   contexts_.Install();
   ruby_vm_at_exit([](ruby_vm_t*) { Instance().resolver_.GiveUp(); });
 }
@@ -82,6 +89,7 @@ void RubyRuntime::ExpectAutomaticCompaction(bool on) {
 void RubyRuntime::ExpectRactors() {
   has_ractors_ = true;
   FollowCompaction();
+  allocations_.ExpectRactors();
 }
 
 void RubyRuntime::FollowCompaction() {
@@ -145,13 +153,35 @@ profile::ThreadState RubyRuntime::CurrentThreadState() const {
   if (thread == nullptr || thread->ended.load(std::memory_order_acquire)) {
     return profile::ThreadState::kUnknown;
   }
+  switch (thread->lock_state.load(std::memory_order_relaxed)) {
+    case LockState::kHas:
+      return profile::ThreadState::kRunning;
+    case LockState::kWaits:
+      return profile::ThreadState::kBlocked;
+    case LockState::kWithout:
+      return profile::ThreadState::kWaiting;
+    case LockState::kUnknown:
+      break;
+  }
+  // Threads that sleep say that they have it, too; when they go on sleeping they are seen to.
   return ruby_thread_has_gvl_p() != 0 ? profile::ThreadState::kRunning
                                       : profile::ThreadState::kWaiting;
 }
 
+uint64_t RubyRuntime::StateMark(uint32_t tid) const {
+  const RubyThread* const thread = threads_.Find(tid);
+  return thread == nullptr ? 0 : thread->state_changes.load(std::memory_order_acquire);
+}
+
 Result<void> RubyRuntime::Prepare(const Options& options, const sampling::CodeMap& native_code) {
-  if (options.allocation || options.lock) {
-    return Fail(ENOTSUP, "alloc= and lock= are not there for Ruby", "leave them out");
+  if (options.lock) {
+    return Fail(ENOTSUP, "lock= is not there for Ruby",
+                "leave it out; wall= shows who waits for the VM's lock");
+  }
+  GvlWaits::StartCounting();
+  const CounterValues counts = AllCounts();
+  for (std::size_t i = 0; i < kCounterCount; ++i) {
+    counts_at_start_[i].store(counts[i], std::memory_order_relaxed);
   }
   // Kept from recording to recording: handlers of the last one may still be in it.
   if (walker_ == nullptr) {
@@ -161,6 +191,16 @@ Result<void> RubyRuntime::Prepare(const Options& options, const sampling::CodeMa
   }
   sampling_.store(true, std::memory_order_relaxed);
   return {};
+}
+
+Result<void> RubyRuntime::StartEvents(const Options& options, sampling::RuntimeEvents& events) {
+  if (options.allocation) allocations_.Start(*options.allocation, *walker_, events);
+  return {};
+}
+
+void RubyRuntime::StopEvents() {
+  sampling_.store(false, std::memory_order_relaxed);
+  allocations_.Stop();
 }
 
 sampling::RuntimeFrame RubyRuntime::Describe(uint64_t word) {
@@ -187,16 +227,37 @@ std::string RubyRuntime::ThreadName(uint32_t tid, uint64_t monotonic_ns, const c
   return name.empty() ? os_name : name;
 }
 
+RubyRuntime::CounterValues RubyRuntime::AllCounts() const {
+  return {walker_counters_.switching,
+          walker_counters_.between_threads,
+          walker_counters_.collecting,
+          walker_counters_.in_jit_code,
+          walker_counters_.around_collections,
+          walker_counters_.while_moving,
+          allocations_.dropped(),
+          allocations_.ended_by_ractors(),
+          GvlWaits::count(),
+          GvlWaits::nanoseconds(),
+          frames_.refused(),
+          resolver_.unnamed(),
+          threads_.refused()};
+}
+
 std::map<std::string, uint64_t> RubyRuntime::counters() const {
-  return {{"ruby.context_switching", walker_counters_.switching},
-          {"ruby.between_threads", walker_counters_.between_threads},
-          {"ruby.gc_samples", walker_counters_.collecting},
-          {"ruby.in_jit_code", walker_counters_.in_jit_code},
-          {"ruby.around_collections", walker_counters_.around_collections},
-          {"ruby.while_objects_moved", walker_counters_.while_moving},
-          {"ruby.frames_over_limit", frames_.refused()},
-          {"ruby.frames_without_name", resolver_.unnamed()},
-          {"ruby.threads_over_limit", threads_.refused()}};
+  static constexpr std::array<const char*, kCounterCount> kNames = {
+      "ruby.context_switching",   "ruby.between_threads",
+      "ruby.gc_samples",          "ruby.in_jit_code",
+      "ruby.around_collections",  "ruby.while_objects_moved",
+      "ruby.allocations_dropped", "ruby.allocations_ended_by_ractors",
+      "ruby.gvl_waits",           "ruby.gvl_wait_ns",
+      "ruby.frames_over_limit",   "ruby.frames_without_name",
+      "ruby.threads_over_limit"};
+  const CounterValues now = AllCounts();
+  std::map<std::string, uint64_t> result;
+  for (std::size_t i = 0; i < kCounterCount; ++i) {
+    result[kNames[i]] = now[i] - counts_at_start_[i].load(std::memory_order_relaxed);
+  }
+  return result;
 }
 
 }  // namespace spanprof::ruby

@@ -4,8 +4,11 @@
 //
 // One a process, never destroyed: a handler or a hook may use it to the end.
 
+#include <array>
+#include <atomic>
 #include <memory>
 
+#include "allocation_sampler.h"
 #include "collection_gate.h"
 #include "fiber_contexts.h"
 #include "frame_table.h"
@@ -38,10 +41,12 @@ class RubyRuntime final : public sampling::Runtime {
 
   const sampling::StackWalker& walker() const override { return *walker_; }
   profile::ThreadState CurrentThreadState() const override;
+  uint64_t StateMark(uint32_t tid) const override;
   bool ContextIsCurrent() const override { return walker_->ContextIsCurrent(); }
+  [[nodiscard]] unsigned default_max_cpu_percent() const override { return 2; }
   Result<void> Prepare(const Options& options, const sampling::CodeMap& native_code) override;
-  Result<void> StartEvents(const Options&, sampling::RuntimeEvents&) override { return {}; }
-  void StopEvents() override { sampling_.store(false, std::memory_order_relaxed); }
+  Result<void> StartEvents(const Options& options, sampling::RuntimeEvents& events) override;
+  void StopEvents() override;
   void EnterSamplerThread() override {}
   void LeaveSamplerThread() override {}
   sampling::RuntimeFrame Describe(uint64_t frame) override;
@@ -52,9 +57,16 @@ class RubyRuntime final : public sampling::Runtime {
   FiberContexts& contexts() { return contexts_; }
   FrameTable& frames() { return frames_; }
   NameResolver& resolver() { return resolver_; }
+  RubyThreads& threads() { return threads_; }
+  AllocationSampler& allocations() { return allocations_; }
 
  private:
+  static constexpr std::size_t kCounterCount = 13;
+  using CounterValues = std::array<uint64_t, kCounterCount>;
+
   RubyRuntime() = default;
+  // Since the extension was loaded, in a forked child since its parent did.
+  [[nodiscard]] CounterValues AllCounts() const;
   static void OnCollection(VALUE tracepoint, void* self);
   void OnCollectionStep();
   void MakeCollectorHook();
@@ -68,7 +80,10 @@ class RubyRuntime final : public sampling::Runtime {
   WalkerCounters walker_counters_;
   FiberContexts contexts_{threads_};
   NameResolver resolver_{frames_, threads_};
+  AllocationSampler allocations_{frames_};
   std::unique_ptr<RubyWalker> walker_;
+  // A recording counts from its own beginning.
+  std::array<std::atomic<uint64_t>, kCounterCount> counts_at_start_ = {};
   AddressRange interpreter_;
   std::vector<ResourceAttribute> resource_;
   VALUE collector_hook_ = Qnil;

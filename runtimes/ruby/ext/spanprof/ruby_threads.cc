@@ -1,5 +1,6 @@
 #include "ruby_threads.h"
 
+#include "gvl_waits.h"
 #include "protected_call.h"
 
 namespace spanprof::ruby {
@@ -20,6 +21,11 @@ RubyThread* RubyThreads::Begin(uint32_t tid, VALUE thread, VALUE fiber) {
   place->context_box.store(0, std::memory_order_relaxed);
   place->thread.store(thread, std::memory_order_relaxed);
   place->ended.store(false, std::memory_order_relaxed);
+  place->lock_state.store(LockState::kUnknown, std::memory_order_relaxed);
+  place->lock_wait_since_ns.store(0, std::memory_order_relaxed);
+  place->lock_waits.store(0, std::memory_order_relaxed);
+  place->lock_wait_ns.store(0, std::memory_order_relaxed);
+  GvlWaits::Link(thread, place);
   place->fiber.store(fiber, std::memory_order_release);
   place->tid.store(tid, std::memory_order_release);
   if (is_new) present_.push_back(place);

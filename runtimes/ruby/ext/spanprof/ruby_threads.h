@@ -20,6 +20,9 @@
 
 namespace spanprof::ruby {
 
+// Whether a thread has the VM's lock, as the VM has reported it last.
+enum class LockState : uint8_t { kUnknown, kHas, kWaits, kWithout };
+
 struct RubyThread {
   std::atomic<uint32_t> tid{0};
   std::atomic<bool> ended{false};
@@ -28,6 +31,14 @@ struct RubyThread {
   std::atomic<VALUE> fiber{0};
   // Its FiberContext object, or 0: it never had a context.
   std::atomic<VALUE> context_box{0};
+  // See gvl_waits.h. Whether it has the VM's lock, when it began to wait for it, or 0, and what its
+  // waits have come to.
+  std::atomic<LockState> lock_state{LockState::kUnknown};
+  std::atomic<uint64_t> lock_wait_since_ns{0};
+  std::atomic<uint64_t> lock_waits{0};
+  std::atomic<uint64_t> lock_wait_ns{0};
+  // Another number whenever the thread took the lock, let go of it or began to wait for it.
+  std::atomic<uint64_t> state_changes{0};
 };
 
 // A thread that was there before us: which of its fibers runs will be known when it next switches.

@@ -161,10 +161,22 @@ WalkedStack RubyWalker::Walk(const ucontext_t& at, uint64_t stack_high, uint64_t
   unsigned depth = 0;
   if (collects) {
     pcs[depth++] = FrameWord(FrameNote::kCollecting);
+  } else if (known->lock_state.load(std::memory_order_relaxed) == LockState::kWaits) {
+    pcs[depth++] = FrameWord(FrameNote::kWaitsForLock);
   } else {
     depth = WalkNativeLeaf(at, stack_high, pcs, std::min(max_depth / 2, kMaxLeafFrames));
   }
   const WalkedStack stack = AddRubyFrames(pcs, depth, max_depth);
+  gate_.Leave();
+  return stack;
+}
+
+WalkedStack RubyWalker::WalkHere(uint64_t* pcs, unsigned max_depth) const noexcept {
+  if (!gate_.Enter()) {
+    counters_.while_moving.fetch_add(1, std::memory_order_relaxed);
+    return {.depth = 0, .complete = true, .failure = 0};
+  }
+  const WalkedStack stack = AddRubyFrames(pcs, 0, max_depth);
   gate_.Leave();
   return stack;
 }

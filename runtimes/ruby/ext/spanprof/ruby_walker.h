@@ -67,6 +67,9 @@ class RubyWalker final : public sampling::StackWalker {
   // Not `wanted`: none.
   void KeepCollectorsStack(bool wanted) noexcept;
 
+  // The Ruby frames of the calling thread, which holds the VM's lock.
+  [[nodiscard]] sampling::WalkedStack WalkHere(uint64_t* pcs, unsigned max_depth) const noexcept;
+
   // Whether the context that the calling thread has published is that of the fiber it runs.
   [[nodiscard]] bool ContextIsCurrent() const noexcept;
 

@@ -39,6 +39,22 @@ module Spanprof
     def counters
       {}
     end
+
+    def slowdown
+      1
+    end
+
+    def gvl_waits
+      nil
+    end
+
+    def cpu_clocks
+      nil
+    end
+
+    def thread_cpu_time(_thread)
+      nil
+    end
   end
 
   class << self

@@ -32,6 +32,25 @@ module Spanprof
     end
   end
 
+  # Workers that are forked for one job end so (Resque's do): no at_exit is called.
+  module ExitHook
+    def exit!(*arguments)
+      Native.finish if Native.callable? && Native.recording?
+      super
+    end
+  end
+
+  # For a call without a receiver. Between Object and Kernel: with a module before Kernel, Ruby would tell other names
+  # of Kernel's methods.
+  module ObjectExitHook
+    private
+
+    def exit!(*arguments)
+      Native.finish if Native.callable? && Native.recording?
+      super
+    end
+  end
+
   # Handlers must not look at objects that are being moved. From the first Ractor on they take it that objects may
   # always be, so that calls in other Ractors need not tell.
   module CompactionHook
@@ -84,6 +103,8 @@ module Spanprof
 end
 
 Process.singleton_class.send(:prepend, Spanprof::ForkHook)
+[Process.singleton_class, Kernel.singleton_class].each { |place| place.send(:prepend, Spanprof::ExitHook) }
+Object.send(:include, Spanprof::ObjectExitHook)
 Process.singleton_class.send(:prepend, Spanprof::WarmupHook) if Process.respond_to?(:warmup)
 Ractor.singleton_class.send(:prepend, Spanprof::RactorHook) if defined?(Ractor)
 if defined?(RubyVM::YJIT)

@@ -1,0 +1,111 @@
+#include "context_objects.h"
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <node.h>
+
+namespace spanprof::node {
+namespace {
+
+// A program that keeps more contexts than this has forgotten to let them go.
+constexpr uint64_t kMaxLive = 1 << 20;
+
+// From V8 14 on a pointer in a field has a tag, so that one kind is not taken for another.
+void SetField(v8::Local<v8::Object> object, void* pointer) {
+#if V8_MAJOR_VERSION >= 14
+  object->SetAlignedPointerInInternalField(0, pointer, v8::kEmbedderDataTypeTagDefault);
+#else
+  object->SetAlignedPointerInInternalField(0, pointer);
+#endif
+}
+
+void* FieldOf(v8::Local<v8::Object> object) {
+#if V8_MAJOR_VERSION >= 14
+  return object->GetAlignedPointerFromInternalField(0, v8::kEmbedderDataTypeTagDefault);
+#else
+  return object->GetAlignedPointerFromInternalField(0);
+#endif
+}
+
+}  // namespace
+
+// The field points to `record`, because a reader outside the process takes it for that.
+struct ContextObjects::Object {
+  ContextObjects* owner;
+  Object* previous;
+  Object* next;
+  v8::Global<v8::Object> weak;
+  size_t record_size;
+  alignas(8) uint8_t record[1];
+
+  static Object* OfRecord(void* record) {
+    return reinterpret_cast<Object*>(static_cast<char*>(record) - offsetof(Object, record));
+  }
+
+  void Free() {
+    if (previous != nullptr) previous->next = next;
+    if (next != nullptr) next->previous = previous;
+    if (owner->first_ == this) owner->first_ = next;
+    --owner->live_;
+    weak.Reset();
+    weak.~Global();
+    free(this);
+  }
+};
+
+ContextObjects::ContextObjects(v8::Isolate* isolate) : isolate_(isolate) {
+  const v8::HandleScope scope(isolate);
+  const v8::Local<v8::FunctionTemplate> function = v8::FunctionTemplate::New(isolate);
+  function->SetClassName(
+      v8::String::NewFromUtf8Literal(isolate, "SpanprofContext", v8::NewStringType::kInternalized));
+  function->InstanceTemplate()->SetInternalFieldCount(1);
+  function_template_.Reset(isolate, function);
+  object_template_.Reset(isolate, function->InstanceTemplate());
+}
+
+ContextObjects::~ContextObjects() {
+  while (first_ != nullptr) first_->Free();
+}
+
+v8::MaybeLocal<v8::Object> ContextObjects::New(v8::Local<v8::Context> context,
+                                               const ContextFields& fields) {
+  if (live_ >= kMaxLive) {
+    ++refused_;
+    return {};
+  }
+  v8::Local<v8::Object> object;
+  if (!object_template_.Get(isolate_)->NewInstance(context).ToLocal(&object)) return {};
+  std::array<uint8_t, kMaxContextBytes> bytes;
+  const size_t size = EncodeContext(fields, bytes, &cuts_);
+  void* const memory = malloc(offsetof(Object, record) + size);
+  if (memory == nullptr) {
+    ++refused_;
+    return {};
+  }
+  auto* const made = static_cast<Object*>(memory);
+  made->owner = this;
+  made->previous = nullptr;
+  made->next = first_;
+  made->record_size = size;
+  new (&made->weak) v8::Global<v8::Object>(isolate_, object);
+  memcpy(made->record, bytes.data(), size);
+  if (first_ != nullptr) first_->previous = made;
+  first_ = made;
+  ++live_;
+  SetField(object, made->record);
+  made->weak.SetWeak(
+      made, [](const v8::WeakCallbackInfo<Object>& info) { info.GetParameter()->Free(); },
+      v8::WeakCallbackType::kParameter);
+  return object;
+}
+
+std::span<const uint8_t> ContextObjects::RecordOf(v8::Local<v8::Value> value) const {
+  if (!value->IsObject() || !function_template_.Get(isolate_)->HasInstance(value)) return {};
+  void* const record = FieldOf(value.As<v8::Object>());
+  if (record == nullptr) return {};
+  return {static_cast<const uint8_t*>(record), Object::OfRecord(record)->record_size};
+}
+
+}  // namespace spanprof::node

@@ -1,0 +1,142 @@
+#include "context_record.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace spanprof::node {
+namespace {
+
+constexpr size_t kHexDigits = 16;
+
+// W3C byte order: the first byte is the highest.
+void StoreBigEndian(uint8_t* to, uint64_t value) {
+  const uint64_t swapped = __builtin_bswap64(value);
+  memcpy(to, &swapped, sizeof swapped);
+}
+
+uint64_t LoadBigEndian(const uint8_t* from) {
+  uint64_t value = 0;
+  memcpy(&value, from, sizeof value);
+  return __builtin_bswap64(value);
+}
+
+void StoreHex(uint8_t* to, uint64_t value) {
+  for (size_t i = 0; i < kHexDigits; ++i) {
+    to[i] = static_cast<uint8_t>("0123456789abcdef"[(value >> (60 - 4 * i)) & 0xF]);
+  }
+}
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::optional<uint64_t> ParseHex(std::string_view text) {
+  if (text.size() > kHexDigits) return std::nullopt;
+  uint64_t value = 0;
+  for (const char c : text) {
+    const int digit = HexDigit(c);
+    if (digit < 0) return std::nullopt;
+    value = value << 4 | static_cast<uint64_t>(digit);
+  }
+  return value;
+}
+
+// The length at which a text may be cut without cutting a character of UTF-8.
+size_t CutLength(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return text.size();
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
+  return limit;
+}
+
+}  // namespace
+
+bool ContextFields::empty() const {
+  return trace_id_high == 0 && trace_id_low == 0 && span_id == 0 && root_span_id == 0 &&
+         endpoint.empty() &&
+         std::all_of(tags.begin(), tags.end(), [](std::string_view tag) { return tag.empty(); });
+}
+
+std::optional<uint64_t> ParseSpanId(std::string_view text) { return ParseHex(text); }
+
+bool ParseTraceId(std::string_view text, uint64_t* high, uint64_t* low) {
+  const size_t lower = std::min(text.size(), kHexDigits);
+  const std::optional<uint64_t> low_half = ParseHex(text.substr(text.size() - lower));
+  const std::optional<uint64_t> high_half = ParseHex(text.substr(0, text.size() - lower));
+  if (!low_half || !high_half) return false;
+  *low = *low_half;
+  *high = *high_half;
+  return true;
+}
+
+size_t EncodeContext(const ContextFields& fields, std::span<uint8_t, kMaxContextBytes> to,
+                     ContextCuts* cuts) {
+  uint8_t* const record = to.data();
+  StoreBigEndian(record + internal::kOtelTraceIdOffset, fields.trace_id_high);
+  StoreBigEndian(record + internal::kOtelTraceIdOffset + 8, fields.trace_id_low);
+  StoreBigEndian(record + internal::kOtelSpanIdOffset, fields.span_id);
+  uint8_t* const attributes = record + internal::kOtelAttributesOffset;
+  attributes[0] = internal::kLocalRootKeyIndex;
+  attributes[1] = kHexDigits;
+  StoreHex(attributes + 2, fields.root_span_id);
+  size_t used = internal::kLocalRootEntryBytes;
+  for (unsigned slot = 0; slot < internal::kTagCount; ++slot) {
+    const std::string_view value = fields.tags[slot];
+    if (value.empty()) continue;
+    const size_t room = internal::kOtelMaxAttributesBytes - used;
+    const size_t limit = room < 2 ? 0 : std::min(room - 2, internal::kOtelMaxValueBytes);
+    const size_t length = CutLength(value, limit);
+    if (length < value.size()) ++cuts->tags;
+    if (length == 0) continue;
+    attributes[used] = static_cast<uint8_t>(internal::kFirstTagKeyIndex + slot);
+    attributes[used + 1] = static_cast<uint8_t>(length);
+    memcpy(attributes + used + 2, value.data(), length);
+    used += 2 + length;
+  }
+  const uint32_t state = internal::OtelRecordState(1, 0, static_cast<uint32_t>(used));
+  memcpy(record + internal::kOtelValidOffset, &state, sizeof state);
+
+  uint8_t* const behind = attributes + used;
+  const size_t endpoint_length = CutLength(fields.endpoint, kMaxEndpointBytes);
+  if (endpoint_length < fields.endpoint.size()) ++cuts->endpoints;
+  behind[0] = static_cast<uint8_t>(endpoint_length);
+  if (endpoint_length > 0) memcpy(behind + 1, fields.endpoint.data(), endpoint_length);
+  return static_cast<size_t>(behind + 1 + endpoint_length - record);
+}
+
+std::optional<ContextFields> DecodeContext(std::span<const uint8_t> bytes) {
+  if (bytes.size() < internal::kOtelAttributesOffset + 1) return std::nullopt;
+  const uint8_t* const record = bytes.data();
+  if (record[internal::kOtelValidOffset] != 1) return std::nullopt;
+  uint16_t size = 0;
+  memcpy(&size, record + internal::kOtelAttributesSizeOffset, sizeof size);
+  if (internal::kOtelAttributesOffset + size_t{size} + 1 > bytes.size()) return std::nullopt;
+
+  ContextFields fields;
+  fields.trace_id_high = LoadBigEndian(record + internal::kOtelTraceIdOffset);
+  fields.trace_id_low = LoadBigEndian(record + internal::kOtelTraceIdOffset + 8);
+  fields.span_id = LoadBigEndian(record + internal::kOtelSpanIdOffset);
+  const std::span<const uint8_t> attributes = bytes.subspan(internal::kOtelAttributesOffset, size);
+  for (size_t at = 0; at < attributes.size();) {
+    if (attributes.size() - at < 2) return std::nullopt;
+    const unsigned key = attributes[at];
+    const size_t length = attributes[at + 1];
+    at += 2;
+    if (attributes.size() - at < length) return std::nullopt;
+    const std::string_view value(reinterpret_cast<const char*>(&attributes[at]), length);
+    at += length;
+    if (key == internal::kLocalRootKeyIndex) {
+      fields.root_span_id = ParseHex(value).value_or(0);
+    } else if (key - internal::kFirstTagKeyIndex < internal::kTagCount) {
+      fields.tags[key - internal::kFirstTagKeyIndex] = value;
+    }
+  }
+  const std::span<const uint8_t> behind = bytes.subspan(internal::kOtelAttributesOffset + size);
+  if (behind.size() - 1 < behind[0]) return std::nullopt;
+  fields.endpoint = std::string_view(reinterpret_cast<const char*>(behind.data()) + 1, behind[0]);
+  return fields;
+}
+
+}  // namespace spanprof::node
