@@ -4,7 +4,7 @@
 # shellcheck disable=SC2034 # Used by ./dev.
 DEFAULT_PARTS=(unit jvm ruby node rust release asan tsan clang models fuzz arm64 musl macos format shell tidy exports)
 # Not in every run: what takes too long, which ./dev soak has, and what another part has too.
-OTHER_PARTS=(slow hostile coroutine ubsan ruby_gem ruby_asan node_package)
+OTHER_PARTS=(slow hostile coroutine ubsan ruby_newer ruby_gem ruby_asan node_package)
 TEST_PARTS=("${DEFAULT_PARTS[@]}" "${OTHER_PARTS[@]}")
 
 describe_part() {
@@ -12,6 +12,7 @@ describe_part() {
     unit) echo "every test, with assertions and signal-safety checks" ;;
     jvm) echo "the Java library and the agent, in JVMs of $OLDER_JDK and $NEWER_JDK" ;;
     ruby) echo "the Ruby gem, built from the tree" ;;
+    ruby_newer) echo "the Ruby gem, packed and installed in the Ruby of Debian $NEWER_RUBY_SUITE" ;;
     ruby_gem) echo "the Ruby gem, packed and installed as users install it" ;;
     ruby_asan) echo "the Ruby extension under AddressSanitizer" ;;
     node) echo "the package for Node.js, built from the tree, in ${NODE_VERSIONS[*]}" ;;
@@ -42,7 +43,7 @@ sets_of_part() {
     unit | slow | hostile | coroutine | asan | tsan | ubsan) echo build test ;;
     release | exports) echo build test bench ;;
     jvm) echo build jdk maven ;;
-    ruby | ruby_gem | ruby_asan) echo build ruby ;;
+    ruby | ruby_newer | ruby_gem | ruby_asan) echo build ruby ;;
     node | node_package) echo build node ;;
     rust) echo build rust ;;
     clang) echo build test clang ;;
