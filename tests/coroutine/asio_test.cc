@@ -18,6 +18,7 @@
 #include "sampling/sampler.h"
 #include "sampling/span_work.h"
 #include "tests/coroutine/recorded_events.h"
+#include "tests/coroutine/self_recording.h"
 #include "tests/coroutine/target_process.h"
 #include <spanprof/context.h>
 #include <spanprof/coroutine.hpp>
@@ -38,21 +39,8 @@ using testing::HasSubstr;
 
 std::string Here(int line) { return "asio_test.cc:" + std::to_string(line); }
 
-// Records what `body` does. This process records itself.
 std::vector<std::string> Recorded(const std::function<void()>& body) {
-  {
-    const coroutine_probe first("makes the memory that is attached to");
-  }
-  const RecordingFolder folder;
-  Result<RecordingWriter> writer = RecordingWriter::Create(folder.File("run"));
-  Result<Harvester> harvester = Harvester::Create(&*writer);
-  const Result<void> attached = harvester->AttachProcess(getpid());
-  EXPECT_TRUE(attached) << TextOf(attached.error());
-  body();
-  EXPECT_TRUE(harvester->Finish());
-  RecordedEvents events;
-  EXPECT_TRUE(events.Add(folder.File("run")).complete);
-  return events.Lines();
+  return RecordedHere([] { const coroutine_probe first("first"); }, body);
 }
 
 void RunCoroutine(const std::function<awaitable<void>()>& coroutine) {

@@ -16,6 +16,7 @@
 #include "coroutine/harvester.h"
 #include "tests/coroutine/recorded_events.h"
 #include "tests/coroutine/scheduled_job.h"
+#include "tests/coroutine/self_recording.h"
 #include "tests/coroutine/target_process.h"
 #include <spanprof/coroutine.hpp>
 
@@ -26,21 +27,8 @@ using testing::ElementsAre;
 
 std::string Here(int line) { return "coroutine_probe_test.cc:" + std::to_string(line); }
 
-// Records what `body` does.
 std::vector<std::string> Recorded(const std::function<void()>& body) {
-  {
-    const Job first = Short();  // makes the memory that is attached to
-  }
-  const RecordingFolder folder;
-  Result<RecordingWriter> writer = RecordingWriter::Create(folder.File("run"));
-  Result<Harvester> harvester = Harvester::Create(&*writer);
-  const Result<void> attached = harvester->AttachProcess(getpid());
-  EXPECT_TRUE(attached) << TextOf(attached.error());
-  body();
-  EXPECT_TRUE(harvester->Finish());
-  RecordedEvents events;
-  EXPECT_TRUE(events.Add(folder.File("run")).complete);
-  return events.Lines();
+  return RecordedHere([] { const Job first = Short(); }, body);
 }
 
 // A task by the mixin, with everything of its own: symmetric transfer at both ends.

@@ -20,6 +20,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True  # nothing is left in the tree
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "independent_readers", "perfetto"))
+from perfetto_classes import perfetto_classes  # noqa: E402
+
 SKIPPED = 77
 LOST_WAKEUP = "Receiver(Scheduler&, Signal&)"
 AWKWARD_NAMES = ["tab\there", "new\nline\r", "\\.", "\\N", "'; DROP TABLE events; --", '"quoted",',
@@ -172,24 +176,6 @@ def test_postgres(folder, recordings):
         server.stop()
 
 
-def use_decoders():
-    """Perfetto's classes are in the virtual environment that `./dev` makes, or in this interpreter."""
-    other = os.environ.get("SPANPROF_PERFETTO_PYTHON")
-    if other is None:
-        cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        other = os.path.join(cache, "spanprof", "decoders", "bin", "python")
-        if not os.path.exists(other):
-            other = ""
-    if other and os.path.abspath(other) != os.path.abspath(sys.executable):
-        os.environ["SPANPROF_PERFETTO_PYTHON"] = ""  # once is enough
-        os.execv(other, [other] + sys.argv)
-    try:
-        from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
-    except ImportError as missing:
-        skip(f"{missing} (pip install perfetto==0.59.1)")
-    return protos
-
-
 class Tracks:
     """What a viewer would show: slices by track, with their names, and the arrows between them."""
 
@@ -225,7 +211,7 @@ class Tracks:
 
 
 def test_perfetto(_, recordings):
-    protos = use_decoders()
+    protos = perfetto_classes()
     for recording, is_real in ((recordings.real, True), (recordings.awkward, False)):
         trace = protos.Trace()
         trace.ParseFromString(recordings.export(recording, "perfetto"))
@@ -254,7 +240,7 @@ def test_perfetto(_, recordings):
 
 def main():
     if sys.argv[1] == "perfetto":
-        use_decoders()
+        perfetto_classes()
     with tempfile.TemporaryDirectory() as folder:
         {"sqlite": test_sqlite, "postgres": test_postgres, "perfetto": test_perfetto}[sys.argv[1]](
             folder, Recordings(folder, *sys.argv[2:]))

@@ -34,13 +34,22 @@ install_debian_system() {
       "$DEBIAN_FOLDER/system" "$mirror"
 }
 
-# in_debian_system FOLDER COMMAND...: as root of that system, with a clean environment and no network. What is
-# mounted is gone when the command has ended.
+# in_debian_system FOLDER COMMAND...: as root of that system, with a clean environment and no network.
 in_debian_system() {
+  enter_debian_system --net "$@"
+}
+
+# The same with this machine's network: for tests that have servers on the loopback interface.
+in_debian_system_with_network() {
+  enter_debian_system --mount "$@"
+}
+
+# enter_debian_system NAMESPACE FOLDER COMMAND...: what is mounted is gone when the command has ended.
+enter_debian_system() {
   # shellcheck disable=SC2016 # The inner shell's.
-  as_root unshare --mount --net --propagation private bash -c '
+  as_root unshare --mount "$1" --propagation private bash -c '
     set -e
     for folder in proc dev; do mount --rbind "/$folder" "$1/$folder"; done
     exec chroot "$1" env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root LC_ALL=C.UTF-8 "${@:2}"
-  ' in_debian_system "$1/system" "${@:2}"
+  ' enter_debian_system "$2/system" "${@:3}"
 }

@@ -58,7 +58,6 @@ ensure_node_modules() {
   if [[ $(cat "$NODE_PACKAGE/node_modules/.installed" 2>/dev/null) == "$wanted" ]]; then return 0; fi
   # Without scripts: ours would compile the addon, which is done below.
   (cd "$NODE_PACKAGE" && npm ci --ignore-scripts --no-audit --no-fund) || return 1
-  # Its own script only checks that the program is the right one.
   echo "$wanted" >"$NODE_PACKAGE/node_modules/.installed"
 }
 

@@ -42,15 +42,9 @@ ensure_newer_ruby() {
   ensure_debian_system "$NEWER_RUBY_HOME" "$NEWER_RUBY_SUITE" "$NEWER_RUBY_PACKAGES"
 }
 
-# in_newer_ruby COMMAND...: as root of that system, with this machine's network: tests have servers on the loopback
-# interface. What is mounted is gone when the command has ended.
 in_newer_ruby() {
-  # shellcheck disable=SC2016 # The inner shell's.
-  as_root unshare --mount --propagation private bash -c '
-    set -e
-    for folder in proc dev; do mount --rbind "/$folder" "$1/$folder"; done
-    exec chroot "$1" env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root LC_ALL=C.UTF-8 GEM_HOME=/gems "${@:2}"
-  ' in_newer_ruby "$NEWER_RUBY_SYSTEM" "SPANPROF_RUBY_STRESS_SECONDS=${SPANPROF_RUBY_STRESS_SECONDS:-4}" "$@"
+  in_debian_system_with_network "$NEWER_RUBY_HOME" GEM_HOME=/gems \
+    SPANPROF_RUBY_STRESS_SECONDS="${SPANPROF_RUBY_STRESS_SECONDS:-4}" "$@"
 }
 
 # install_in_newer_ruby [COMMAND...]: the packed gem, by way of a command such as env, and the tests beside what was

@@ -16,6 +16,17 @@ module ChildProgram
   # What the programs are to preload: AddressSanitizer's library, where the extension is built with it.
   PRELOAD = ENV["SPANPROF_RUBY_PRELOAD"] ? ["env", "LD_PRELOAD=#{ENV['SPANPROF_RUBY_PRELOAD']}"] : []
 
+  # For programs that fork: work whose methods say whose it is.
+  BURN = <<-'RUBY'.freeze
+    # Of CPU time, however busy the machine is.
+    def burn(seconds)
+      deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + seconds
+      nil while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
+    end
+    def parents_work(seconds = 0.4) burn(seconds) end
+    def childs_work(seconds = 0.4) burn(seconds) end
+  RUBY
+
   def ruby(*arguments)
     [*PRELOAD, RbConfig.ruby, "-W1", "-I", LIB, "-I", BUILT, *arguments]
   end

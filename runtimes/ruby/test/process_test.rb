@@ -5,16 +5,6 @@ require_relative "pprof_profile"
 class ProcessTest < Minitest::Test
   include ChildProgram
 
-  BURN = <<-'RUBY'.freeze
-    # Of CPU time, however busy the machine is.
-    def burn(seconds)
-      deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + seconds
-      nil while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
-    end
-    def parents_work; burn(0.4); end
-    def childs_work; burn(0.4); end
-  RUBY
-
   # By file, the methods that its samples are in.
   def methods_by_file(folder)
     Dir.glob(File.join(folder, "*.pb.gz")).to_h do |file|

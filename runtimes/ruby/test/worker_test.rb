@@ -7,16 +7,6 @@ require "socket"
 class WorkerTest < Minitest::Test
   include ChildProgram
 
-  BURN = <<-'RUBY'.freeze
-    # Of CPU time, however busy the machine is.
-    def burn(seconds)
-      deadline = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) + seconds
-      nil while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < deadline
-    end
-    def parents_work(seconds = 0.4) burn(seconds) end
-    def childs_work(seconds = 0.4) burn(seconds) end
-  RUBY
-
   # By method, nanoseconds.
   def work_in(profile)
     index = profile.value_types.index("cpu")

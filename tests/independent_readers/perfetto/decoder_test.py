@@ -3,9 +3,7 @@
 
     decoder_test.py WRITE_PERFETTO_FILE
 
-Needs PyPI's `perfetto` (tried with 0.59.1). Exit code 77 (skipped) if it is not there; the interpreter
-is the one that SPANPROF_PERFETTO_PYTHON names, or that of the virtual environment which `./dev` makes,
-or this one.
+Exit code 77 (skipped) if the classes are not there.
 """
 
 import collections
@@ -15,23 +13,11 @@ import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
-MADE_UP_TID = 1 << 30
+sys.dont_write_bytecode = True  # nothing is left in the tree
+from perfetto_classes import perfetto_classes  # noqa: E402
 
-OTHER = os.environ.get("SPANPROF_PERFETTO_PYTHON")
-if OTHER is None:
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    OTHER = os.path.join(cache, "spanprof", "decoders", "bin", "python")
-    if not os.path.exists(OTHER):
-        OTHER = ""
-if OTHER and os.path.abspath(OTHER) != os.path.abspath(sys.executable):
-    os.environ["SPANPROF_PERFETTO_PYTHON"] = ""  # once is enough
-    os.execv(OTHER, [OTHER] + sys.argv)
-try:
-    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
-except ImportError as missing:
-    print("skipped:", missing, "(pip install perfetto==0.59.1)")
-    sys.exit(SKIPPED)
+MADE_UP_TID = 1 << 30
+protos = perfetto_classes()
 
 
 def require(condition, *what):
