@@ -32,6 +32,8 @@ enum class ContextCounter {
   kDroppedAttribute,   // attributes of the process context that were left out
   kMalformedMapLine,   // lines of /proc/PID/maps that were skipped
   kMapsTruncated,      // lists of mappings that stopped at their limit
+  kNotStopped,         // threads of Node.js that could not be stopped, and so not be read
+  kMalformedFrame,     // threads of Node.js whose map of stores is none, or cannot be read
   kCount
 };
 
@@ -46,7 +48,8 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(ContextCo
                             "stale_table",        "invalid_table",
                             "scan_truncated",     "bad_process_context",
                             "dropped_attribute",  "malformed_map_line",
-                            "maps_truncated"};
+                            "maps_truncated",     "not_stopped",
+                            "malformed_frame"};
 
 class ContextCounters {
  public:

@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/printable_text.h"
 #include "collect/access_error.h"
+#include "collect/node_thread_context.h"
 #include "collect/otel_record.h"
-#include "collect/otel_thread_symbol.h"
 #include "collect/process_context_reader.h"
 #include "collect/process_maps.h"
 #include "collect/slot_table_discovery.h"
 #include "collect/slot_table_reader.h"
+#include "collect/stopped_threads.h"
+#include "collect/thread_local_variable.h"
 
 namespace spanprof::collect {
 namespace {
@@ -26,7 +29,7 @@ int ErrorNumber(ReadStatus status) {
 }
 
 // How spanprof is in the process, if it is.
-enum class Presence { kAbsent, kLoaded, kInitialised };
+enum class Presence { kAbsent, kLoaded, kLoadedByNode, kInitialised };
 
 Presence FindSpanprof(const ProcessMaps& maps) {
   Presence presence = Presence::kAbsent;
@@ -63,6 +66,16 @@ Error NothingPublished(pid_t pid, Presence presence, const SlotTableSearch& sear
                 "with ctxstorage=profiler, the default",
             kRestart};
   }
+  if (presence == Presence::kLoadedByNode) {
+    return {ENODATA,
+            process +
+                " has a library for contexts of Node.js loaded but publishes none: none was set "
+                "yet, or "
+                "this Node.js has no async context frame, or only attach() is used, whose stores "
+                "are the program's own",
+            "use setContext() or runWithContext(); status().outsideReaders says what the process "
+            "itself knows"};
+  }
   if (presence == Presence::kLoaded) {
     return {ENODATA,
             process +
@@ -85,19 +98,51 @@ class ThreadInterpreter {
       : key_map_(std::move(key_map)), counters_(counters) {}
 
   // A name that was not there when the map was read may be there now.
-  [[nodiscard]] bool NeedsNewerKeyMap(const SlotReading& reading) const {
-    if (!reading.has_record) return false;
-    const auto record = ParseOtelRecord(reading.record);
+  [[nodiscard]] bool NeedsNewerKeyMap(std::span<const std::byte> bytes) const {
+    const auto record = ParseOtelRecord(bytes);
     return record && !record->attributes.empty() &&
            record->attributes.back().key >= key_map_.size();
   }
   void SetKeyMap(std::vector<std::string> key_map) { key_map_ = std::move(key_map); }
+
+  void TakeRecord(const OtelRecord& record, ThreadContextSnapshot& thread) {
+    if (record.truncated) counters_.Add(ContextCounter::kTruncatedRecord);
+    thread.source = RecordKind::kOtep4947;
+    thread.trace_id_high = record.trace_id_high;
+    thread.trace_id_low = record.trace_id_low;
+    thread.span_id = record.span_id;
+    const LocalRootValue root = LocalRoot(record, key_map_);
+    if (root.malformed) counters_.Add(ContextCounter::kMalformedRoot);
+    thread.root_span_id = root.span_id;
+    const auto root_key = LocalRootKey(key_map_);
+    for (const OtelAttribute& attribute : record.attributes) {
+      if (root_key == attribute.key) continue;
+      if (attribute.key >= key_map_.size()) counters_.Add(ContextCounter::kUnknownKey);
+      thread.attributes[AttributeName(attribute.key, key_map_)] = attribute.value;
+    }
+  }
 
   void Interpret(const SlotReading& reading, ThreadContextSnapshot& thread) {
     if (!Accept(reading.outcome)) return;
     if (reading.bad_record_pointer) counters_.Add(ContextCounter::kBadRecordPointer);
     if (reading.has_record && TakeRecord(reading, thread)) return;
     TakeSlot(reading, thread);
+  }
+
+  void Interpret(const NodeReading& reading, ThreadContextSnapshot& thread) {
+    switch (reading.outcome) {
+      case NodeOutcome::kRecord:
+        // One that is not valid is of a context that has ended.
+        if (const auto record = ParseOtelRecord(reading.record())) TakeRecord(*record, thread);
+        break;
+      case NodeOutcome::kUnreadable:
+      case NodeOutcome::kMalformed:
+        counters_.Add(ContextCounter::kMalformedFrame);
+        break;
+      case NodeOutcome::kNoContext:
+      case NodeOutcome::kNothingPublished:
+        break;
+    }
   }
 
  private:
@@ -143,20 +188,7 @@ class ThreadInterpreter {
       counters_.Add(ContextCounter::kRecordMismatch);
       return false;
     }
-    if (record->truncated) counters_.Add(ContextCounter::kTruncatedRecord);
-    thread.source = RecordKind::kOtep4947;
-    thread.trace_id_high = record->trace_id_high;
-    thread.trace_id_low = record->trace_id_low;
-    thread.span_id = record->span_id;
-    const LocalRootValue root = LocalRoot(*record, key_map_);
-    if (root.malformed) counters_.Add(ContextCounter::kMalformedRoot);
-    thread.root_span_id = root.span_id;
-    const auto root_key = LocalRootKey(key_map_);
-    for (const OtelAttribute& attribute : record->attributes) {
-      if (root_key == attribute.key) continue;
-      if (attribute.key >= key_map_.size()) counters_.Add(ContextCounter::kUnknownKey);
-      thread.attributes[AttributeName(attribute.key, key_map_)] = attribute.value;
-    }
+    TakeRecord(*record, thread);
     return true;
   }
 
@@ -193,7 +225,7 @@ std::optional<ReadStatus> ReadThreads(MemoryReader& memory, const ProcessMaps& m
     const bool lost_access =
         reading.status == ReadStatus::kNotPermitted || reading.status == ReadStatus::kNoSuchProcess;
     if (lost_access) return reading.status;
-    if (!refreshed && interpreter.NeedsNewerKeyMap(reading)) {
+    if (!refreshed && reading.has_record && interpreter.NeedsNewerKeyMap(reading.record)) {
       refreshed = true;
       auto newer = ReadProcessContext(memory, maps);
       if (newer.context) interpreter.SetKeyMap(std::move(newer.context->key_map));
@@ -201,6 +233,52 @@ std::optional<ReadStatus> ReadThreads(MemoryReader& memory, const ProcessMaps& m
     interpreter.Interpret(reading, snapshot.threads[i]);
   }
   return std::nullopt;
+}
+
+// Threads of Node.js: what they publish is V8's memory, which may only be read while they stand.
+void ReadNodeThreads(MemoryReader& memory, const ProcessMaps& maps, const ProcessContext& process,
+                     ContextSnapshot& snapshot) {
+  if (const auto known = CheckNodeLayout(process.node); !known) {
+    snapshot.notes.push_back("the contexts of Node.js cannot be read: " + known.error().message);
+    return;
+  }
+  const auto variable = FindThreadLocal(memory, maps, kNodeThreadSymbol);
+  if (!variable || variable->access == ThreadLocalVariable::Access::kUnknown) {
+    snapshot.notes.push_back(
+        "the contexts of Node.js cannot be read: " +
+        (variable
+             ? Quoted(variable->module) + " does not say where it keeps otel_thread_ctx_nodejs_v1"
+             : "no library in the process has otel_thread_ctx_nodejs_v1"));
+    return;
+  }
+  std::vector<pid_t> tids;
+  for (const ThreadContextSnapshot& thread : snapshot.threads) tids.push_back(thread.tid);
+  std::vector<NodeReading> readings;
+  std::vector<pid_t> owners;
+  const StopCounts stops = LookAtStoppedThreads(tids, [&](pid_t tid, uint64_t thread_pointer) {
+    const auto address = ThreadLocalAddress(memory, *variable, thread_pointer);
+    if (!address) return;
+    const NodeReading reading = ReadNodeContext(memory, process.node, *address);
+    if (reading.outcome == NodeOutcome::kNothingPublished) return;
+    owners.push_back(tid);
+    readings.push_back(reading);
+  });
+  snapshot.counters.Add(ContextCounter::kNotStopped, stops.refused + stops.too_late);
+
+  ThreadInterpreter interpreter(process.key_map, snapshot.counters);
+  const auto needs_newer = [&](const NodeReading& reading) {
+    return reading.outcome == NodeOutcome::kRecord &&
+           interpreter.NeedsNewerKeyMap(reading.record());
+  };
+  if (std::any_of(readings.begin(), readings.end(), needs_newer)) {
+    auto newer = ReadProcessContext(memory, maps);
+    if (newer.context) interpreter.SetKeyMap(std::move(newer.context->key_map));
+  }
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    const auto thread = std::find_if(snapshot.threads.begin(), snapshot.threads.end(),
+                                     [&](const auto& each) { return each.tid == owners[i]; });
+    interpreter.Interpret(readings[i], *thread);
+  }
 }
 
 }  // namespace
@@ -246,25 +324,27 @@ Result<ContextSnapshot> ReadContextSnapshot(const ProcessDirectory& directory, M
       (process.context.error().code == EPERM || process.context.error().code == ESRCH)) {
     return no_access(process.context.error().code);
   }
-  const Presence presence = FindSpanprof(maps);
-  const bool has_records = search.table && search.table->record_pointers != 0;
+  Presence presence = FindSpanprof(maps);
+  if (presence == Presence::kAbsent && FindThreadLocal(memory, maps, kNodeThreadSymbol)) {
+    presence = Presence::kLoadedByNode;
+  }
+  const bool is_node = process.context && IsNodeSchema(process.context->schema_version);
+  const bool has_records = is_node || (search.table && search.table->record_pointers != 0);
   if (search.table) snapshot.records.push_back(RecordKind::kSlotTable);
   if (has_records) snapshot.records.push_back(RecordKind::kOtep4947);
   if (!has_records && presence == Presence::kAbsent) {
     // Our own library has the symbol too, also while it publishes nothing through it.
-    if (const auto publisher = FindOtelThreadSymbol(memory, maps)) {
+    if (const auto variable = FindThreadLocal(memory, maps, kOtelThreadSymbol)) {
       snapshot.records.push_back(RecordKind::kOtep4947);
-      snapshot.notes.push_back("otep_4947 is published by " + Quoted(*publisher) +
+      snapshot.notes.push_back("otep_4947 is published by " + Quoted(variable->module) +
                                ", readable by a sampler only");
     }
   }
-  std::vector<std::string> key_map;
   if (process.context) {
     snapshot.records.push_back(RecordKind::kOtep4719);
     snapshot.resource = std::move(process.context->resource);
-    snapshot.schema_version = std::move(process.context->schema_version);
+    snapshot.schema_version = process.context->schema_version;
     snapshot.counters.Add(ContextCounter::kDroppedAttribute, process.context->dropped_attributes);
-    key_map = std::move(process.context->key_map);
   } else if (process.found) {
     snapshot.counters.Add(ContextCounter::kBadProcessContext);
     snapshot.notes.push_back(process.context.error().message);
@@ -272,7 +352,7 @@ Result<ContextSnapshot> ReadContextSnapshot(const ProcessDirectory& directory, M
   if (snapshot.records.empty()) {
     return tl::make_unexpected(NothingPublished(pid, presence, search));
   }
-  if (!search.table && presence != Presence::kAbsent) {
+  if (!search.table && !is_node && presence != Presence::kAbsent) {
     snapshot.notes.push_back(NothingPublished(pid, presence, search).message);
   }
 
@@ -284,10 +364,12 @@ Result<ContextSnapshot> ReadContextSnapshot(const ProcessDirectory& directory, M
     snapshot.threads[i].name = (*tasks)[i].name;
   }
   if (search.table) {
+    auto key_map = process.context ? process.context->key_map : std::vector<std::string>();
     const auto lost =
         ReadThreads(memory, maps, *search.table, *tasks, std::move(key_map), snapshot);
     if (lost) return no_access(ErrorNumber(*lost));
   }
+  if (is_node) ReadNodeThreads(memory, maps, *process.context, snapshot);
   return snapshot;
 }
 

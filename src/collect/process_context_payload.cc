@@ -152,6 +152,14 @@ void ParseResource(pbf_reader reader, ProcessContext& context) {
   }
 }
 
+int64_t* NodeLayoutNumber(const std::string& key, NodeLayout& layout) {
+  if (key == internal::kNodeRecordOffsetKey) return &layout.record_offset;
+  if (key == internal::kNodeTaggedSizeKey) return &layout.tagged_size;
+  if (key == internal::kNodeMapTableOffsetKey) return &layout.map_table_offset;
+  if (key == internal::kNodeTableHeaderSizeKey) return &layout.table_header_size;
+  return nullptr;
+}
+
 bool TakeProcessAttribute(const std::string& key, AttributeValue value, ProcessContext& context) {
   if (key == internal::kSchemaVersionKey) {
     auto* text = std::get_if<std::string>(&value);
@@ -165,6 +173,10 @@ bool TakeProcessAttribute(const std::string& key, AttributeValue value, ProcessC
       context.dropped_attributes += context.key_map.size() - kMaxKeyMapEntries;
       context.key_map.resize(kMaxKeyMapEntries);
     }
+  } else if (int64_t* const number = NodeLayoutNumber(key, context.node)) {
+    const auto* told = std::get_if<int64_t>(&value);
+    if (told == nullptr) return false;
+    *number = *told;
   }
   return true;  // others are not ours to understand
 }

@@ -28,10 +28,19 @@ inline constexpr std::size_t kMaxResourceAttributes = 1024;
 // A list's elements, and what is neither a list nor a scalar (a key-value list, bytes), are text.
 using AttributeValue = std::variant<std::string, bool, int64_t, double, std::vector<std::string>>;
 
+// How V8's objects are laid out in the process, as the draft for Node.js has it told.
+struct NodeLayout {
+  int64_t record_offset = -1;  // in an object that leads to a record
+  int64_t tagged_size = -1;
+  int64_t map_table_offset = -1;
+  int64_t table_header_size = -1;
+};
+
 struct ProcessContext {
   std::map<std::string, AttributeValue> resource;  // the last value of a key wins
   std::vector<std::string> key_map;                // threadlocal.attribute_key_map
   std::string schema_version;                      // threadlocal.schema_version
+  NodeLayout node;                                 // -1: not told
   uint64_t dropped_attributes = 0;                 // beyond a limit, or without a usable value
 };
 

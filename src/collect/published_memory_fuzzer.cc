@@ -6,12 +6,13 @@
 #include <span>
 
 #include "collect/fuzzed_memory.h"
+#include "collect/node_thread_context.h"
 #include "collect/otel_record.h"
-#include "collect/otel_thread_symbol.h"
 #include "collect/process_context_reader.h"
 #include "collect/process_maps.h"
 #include "collect/slot_table_discovery.h"
 #include "collect/slot_table_reader.h"
+#include "collect/thread_local_variable.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spanprof::collect;  // NOLINT(google-build-using-namespace)
@@ -31,6 +32,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const ProcessContextReading process = ReadProcessContext(target.memory, maps);
   if (process.context && !process.found) std::abort();
-  (void)FindOtelThreadSymbol(target.memory, maps);
+  if (const auto variable = FindThreadLocal(target.memory, maps, kOtelThreadSymbol)) {
+    (void)ThreadLocalAddress(target.memory, *variable, FuzzedMemory::Address(1));
+  }
+  // As if the first region were the variable of a thread of Node.js.
+  const NodeLayout layout = {32, 8, 24, 16};
+  const NodeReading reading = ReadNodeContext(target.memory, layout, FuzzedMemory::Address(0));
+  if (reading.outcome == NodeOutcome::kRecord) (void)ParseOtelRecord(reading.record());
   return 0;
 }

@@ -11,8 +11,8 @@ namespace {
 
 // Field numbers of opentelemetry's ProcessContext, Resource, KeyValue, AnyValue and ArrayValue.
 constexpr protozero::pbf_tag_type kResource = 1, kProcessAttributes = 2, kResourceAttributes = 1,
-                                  kKey = 1, kValue = 2, kStringValue = 1, kArrayValue = 5,
-                                  kArrayValues = 1;
+                                  kKey = 1, kValue = 2, kStringValue = 1, kIntValue = 3,
+                                  kArrayValue = 5, kArrayValues = 1;
 
 void AddStringAttribute(protozero::pbf_writer& parent, protozero::pbf_tag_type field,
                         const std::string& key, const std::string& value) {
@@ -25,7 +25,8 @@ void AddStringAttribute(protozero::pbf_writer& parent, protozero::pbf_tag_type f
 }  // namespace
 
 std::string EncodeProcessContext(const std::vector<ResourceAttribute>& resource,
-                                 const std::vector<std::string>& attribute_names) {
+                                 const std::vector<std::string>& attribute_names,
+                                 const ThreadSchema& schema) {
   std::string bytes;
   protozero::pbf_writer message(bytes);
   {
@@ -34,8 +35,13 @@ std::string EncodeProcessContext(const std::vector<ResourceAttribute>& resource,
       AddStringAttribute(resource_message, kResourceAttributes, key, value);
     }
   }
-  AddStringAttribute(message, kProcessAttributes, internal::kSchemaVersionKey,
-                     internal::kSchemaVersion);
+  AddStringAttribute(message, kProcessAttributes, internal::kSchemaVersionKey, schema.version);
+  for (const auto& [key, number] : schema.numbers) {
+    protozero::pbf_writer attribute(message, kProcessAttributes);
+    attribute.add_string(kKey, key);
+    protozero::pbf_writer any(attribute, kValue);
+    any.add_int64(kIntValue, number);
+  }
   protozero::pbf_writer key_map(message, kProcessAttributes);
   key_map.add_string(kKey, internal::kKeyMapKey);
   protozero::pbf_writer any(key_map, kValue);

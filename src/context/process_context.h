@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/options.h"
@@ -13,9 +14,17 @@
 
 namespace spanprof::context {
 
+// How readers find a thread's record: by the variable otel_thread_ctx_v1, unless a runtime has a
+// way of its own, which may need numbers.
+struct ThreadSchema {
+  std::string version = internal::kSchemaVersion;
+  std::vector<std::pair<std::string, int64_t>> numbers;
+};
+
 // The protobuf message that readers decode. `attribute_names` are the tags' names by position.
 std::string EncodeProcessContext(const std::vector<ResourceAttribute>& resource,
-                                 const std::vector<std::string>& attribute_names);
+                                 const std::vector<std::string>& attribute_names,
+                                 const ThreadSchema& schema = {});
 
 class ProcessContextPublisher {
  public:

@@ -125,6 +125,25 @@ inline constexpr char kSchemaVersionKey[] = "threadlocal.schema_version";
 inline constexpr char kSchemaVersion[] = "tlsdesc_v1_dev";
 inline constexpr char kKeyMapKey[] = "threadlocal.attribute_key_map";
 
+// The draft for Node.js: a thread's record is the store of an AsyncLocalStorage, and these say how
+// to find that in V8's memory, by a thread-local `otel_thread_ctx_nodejs_v1`.
+inline constexpr char kNodeSchemaVersion[] = "nodejs_v1_dev";
+inline constexpr char kNodeRecordOffsetKey[] = "threadlocal.js_object_record_offset";
+inline constexpr char kNodeTaggedSizeKey[] = "threadlocal.tagged_size";
+inline constexpr char kNodeMapTableOffsetKey[] = "threadlocal.js_map_table_offset";
+inline constexpr char kNodeTableHeaderSizeKey[] = "threadlocal.ordered_hash_map_header_size";
+
+struct NodeThreadVariable {
+  // The address of the isolate's word for the present continuation. 0: nothing may be read now.
+  uint64_t continuation_slot;
+  uint64_t storage_handle;  // an address: there is the storage's tagged address
+  int32_t storage_identity_hash;
+  uint32_t padding;
+  uint64_t undefined;  // tagged
+};
+static_assert(sizeof(NodeThreadVariable) == 32);
+static_assert(offsetof(NodeThreadVariable, undefined) == 24);
+
 // ---- OTEP 4719: the process context ----------------------------------------------------------
 
 inline constexpr char kProcessContextName[] = "OTEL_CTX";

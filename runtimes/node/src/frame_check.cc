@@ -93,4 +93,14 @@ Result<MapLayout> CheckFrameReading(v8::Isolate* isolate, v8::Local<v8::Object> 
   return layout;
 }
 
+Result<int64_t> FindRecordOffset(v8::Local<v8::Object> object, const void* record) {
+  for (const uint64_t offset : kFieldOffsets) {
+    uint64_t word = 0;
+    (void)OwnMemory::Read64(*SlotOf(object) - kHeapObjectTag + offset, &word);
+    if (word == reinterpret_cast<uint64_t>(record)) return static_cast<int64_t>(offset);
+  }
+  return Fail(EPROTO, "objects of this V8 do not have their fields where they were looked for",
+              "this version of Node.js needs a newer spanprof");
+}
+
 }  // namespace spanprof::node

@@ -5,8 +5,8 @@
 
 #include <v8.h>
 
+#include "base/continuation_map.h"
 #include "base/result.h"
-#include "continuation_map.h"
 
 namespace spanprof::node {
 
@@ -14,5 +14,8 @@ namespace spanprof::node {
 // this thread has no such frame; EPROTO: it has one, and our reading of it is not V8's.
 Result<MapLayout> CheckFrameReading(v8::Isolate* isolate, v8::Local<v8::Object> storage,
                                     v8::Local<v8::Value> probe);
+
+// Where, in an object of ours, its internal field is. EPROTO: not where V8's headers have it.
+Result<int64_t> FindRecordOffset(v8::Local<v8::Object> object, const void* record);
 
 }  // namespace spanprof::node

@@ -7,7 +7,7 @@
 #include <v8.h>
 
 #include "atomic_slot.h"
-#include "continuation_map.h"
+#include "base/continuation_map.h"
 #include "record_ring.h"
 
 namespace spanprof::node {

@@ -13,7 +13,7 @@
 
 #include <v8-internal.h>
 
-#include "continuation_map.h"
+#include "base/continuation_map.h"
 
 #if defined(V8_COMPRESS_POINTERS)
 #error "V8 with compressed pointers has another layout of objects."
@@ -46,6 +46,17 @@ inline constexpr uint64_t kInstanceTypeOffset = v8::internal::Internals::kMapIns
 inline constexpr uint64_t kMapTableOffset = v8::internal::Internals::kJSObjectHeaderSize;
 static_assert(kInstanceTypeOffset == MapLayout().instance_type_offset);
 static_assert(kMapTableOffset == MapLayout().table_offset);
+
+// Where the first internal field of an object may be. V8 13 says it; before, objects have the word
+// between header and fields or not.
+#if V8_MAJOR_VERSION >= 13
+inline constexpr uint64_t kFieldOffsets[] = {
+    v8::internal::Internals::kJSAPIObjectWithEmbedderSlotsHeaderSize};
+#else
+inline constexpr uint64_t kFieldOffsets[] = {
+    v8::internal::Internals::kJSObjectHeaderSize,
+    v8::internal::Internals::kJSObjectHeaderSize + v8::internal::kApiTaggedSize};
+#endif
 
 // Memory of this process, of objects that are known to be there.
 struct OwnMemory {

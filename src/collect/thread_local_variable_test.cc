@@ -1,16 +1,20 @@
-#include "collect/otel_thread_symbol.h"
+#include "collect/thread_local_variable.h"
 
 #include <array>
 #include <cstring>
+#include <dlfcn.h>
 #include <elf.h>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "collect/fake_memory.h"
+#include "collect/own_thread_pointer.h"
 
 // This program is a publisher: it exports the variable.
 extern "C" {
@@ -35,9 +39,9 @@ struct Image {
   std::array<char, 32> strings{};
 };
 
-uint32_t GnuHash(const char* name) {
+uint32_t GnuHash(std::string_view name) {
   uint32_t hash = 5381;
-  for (; *name != '\0'; ++name) hash = hash * 33 + static_cast<unsigned char>(*name);
+  for (const char letter : name) hash = hash * 33 + static_cast<unsigned char>(letter);
   return hash;
 }
 
@@ -64,7 +68,7 @@ Image MakeImage(uint64_t added_to_pointers) {
   image.symbols[1].st_shndx = 5;
   image.hash_header = {1, 1, 1, 0};
   image.chain = GnuHash(kOtelThreadSymbol) | 1;
-  std::strcpy(image.strings.data() + 1, kOtelThreadSymbol);
+  kOtelThreadSymbol.copy(image.strings.data() + 1, kOtelThreadSymbol.size());
   return image;
 }
 
@@ -72,15 +76,15 @@ bool Has(const Image& image) {
   FakeMemory memory;
   const auto bytes = memory.AddZeros(kModule, 4096);
   std::memcpy(bytes.data(), &image, sizeof(image));
-  return ModuleHasOtelThreadSymbol(memory, kModule);
+  return FindThreadLocalInModule(memory, kModule, kOtelThreadSymbol).has_value();
 }
 
-TEST(OtelThreadSymbol, IsFoundWhetherPointersAreRelocatedOrNot) {
+TEST(FindThreadLocal, IsFoundWhetherPointersAreRelocatedOrNot) {
   EXPECT_TRUE(Has(MakeImage(0)));        // musl
   EXPECT_TRUE(Has(MakeImage(kModule)));  // glibc
 }
 
-TEST(OtelThreadSymbol, IsADefinedThreadLocalOfThatName) {
+TEST(FindThreadLocal, IsADefinedThreadLocalOfThatName) {
   Image image = MakeImage(0);
   image.symbols[1].st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
   EXPECT_FALSE(Has(image));
@@ -91,11 +95,11 @@ TEST(OtelThreadSymbol, IsADefinedThreadLocalOfThatName) {
   image.strings[5] = 'X';
   EXPECT_FALSE(Has(image));
   image = MakeImage(0);
-  image.strings[sizeof(kOtelThreadSymbol)] = '2';  // a longer name
+  image.strings[kOtelThreadSymbol.size() + 1] = '2';  // a longer name
   EXPECT_FALSE(Has(image));
 }
 
-TEST(OtelThreadSymbol, HostileImagesAreBoundedAndHarmless) {
+TEST(FindThreadLocal, HostileImagesAreBoundedAndHarmless) {
   Image image = MakeImage(0);
   image.header.e_phnum = 65535;
   EXPECT_FALSE(Has(image));
@@ -119,18 +123,58 @@ TEST(OtelThreadSymbol, HostileImagesAreBoundedAndHarmless) {
   image.chain = 0;
   image.strings = {};
   std::memcpy(bytes.data(), &image, sizeof(image));
-  EXPECT_FALSE(ModuleHasOtelThreadSymbol(memory, kModule));
+  EXPECT_FALSE(FindThreadLocalInModule(memory, kModule, kOtelThreadSymbol));
   EXPECT_LT(memory.calls, 200u);
 }
 
-TEST(OtelThreadSymbol, IsFoundInARealProcess) {
-  otel_thread_ctx_v1 = nullptr;
+ProcessMaps OwnMaps() {
   std::ifstream file("/proc/self/maps");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return ParseProcessMaps(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+TEST(FindThreadLocal, TheProgramsOwnIsWhereItIs) {
+  otel_thread_ctx_v1 = nullptr;
   ProcessMemory memory(getpid());
-  const auto publisher = FindOtelThreadSymbol(memory, ParseProcessMaps(text));
-  ASSERT_TRUE(publisher);
-  EXPECT_NE(publisher->find("otel_thread_symbol_test"), std::string::npos) << *publisher;
+  const auto variable = FindThreadLocal(memory, OwnMaps(), kOtelThreadSymbol);
+  ASSERT_TRUE(variable);
+  EXPECT_NE(variable->module.find("thread_local_variable_test"), std::string::npos)
+      << variable->module;
+  EXPECT_EQ(ThreadLocalAddress(memory, *variable, OwnThreadPointer()),
+            reinterpret_cast<uint64_t>(&otel_thread_ctx_v1));
+}
+
+// A library of each kind of access that compilers make.
+class LibraryVariable : public testing::TestWithParam<const char*> {};
+
+TEST_P(LibraryVariable, IsWhereEachThreadHasIt) {
+  const std::string file = SPANPROF_TLS_LIBRARIES + std::string("/libtls_") + GetParam() + ".so";
+  void* const library = dlopen(file.c_str(), RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const std::string name = std::string("spanprof_test_") + GetParam();
+  const auto address = reinterpret_cast<void* (*)()>(dlsym(library, (name + "_address").c_str()));
+  ASSERT_NE(address, nullptr);
+  ProcessMemory memory(getpid());
+  const auto variable = FindThreadLocal(memory, OwnMaps(), name);
+  ASSERT_TRUE(variable);
+  EXPECT_NE(variable->access, ThreadLocalVariable::Access::kUnknown);
+  const auto check = [&] {
+    const auto expected = reinterpret_cast<uint64_t>(address());
+    EXPECT_EQ(ThreadLocalAddress(memory, *variable, OwnThreadPointer()), expected);
+  };
+  check();
+  std::thread other(check);
+  other.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LibraryVariable, testing::Values(SPANPROF_TLS_MODELS),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST(FindThreadLocal, AThreadThatHasNotUsedItHasNone) {
+  FakeMemory memory;
+  memory.AddZeros(kModule, 4096);
+  const ThreadLocalVariable variable = {"", ThreadLocalVariable::Access::kInBlock, 16, UINT64_MAX};
+  EXPECT_FALSE(ThreadLocalAddress(memory, variable, kModule));
+  EXPECT_FALSE(ThreadLocalAddress(memory, ThreadLocalVariable(), kModule));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "continuation_map.h"
+#include "base/continuation_map.h"
 
 #include <cstring>
 #include <map>

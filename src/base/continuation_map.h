@@ -24,7 +24,7 @@ namespace spanprof::node {
 struct MapLayout {
   uint64_t instance_type_offset = 12;  // in a hidden class
   uint64_t table_offset = 24;          // in a JSMap
-  uint16_t map_instance_type = 0;      // of a JSMap; differs from version to version
+  uint16_t map_instance_type = 0;      // of a JSMap, by version; 0: not known, not compared
 };
 
 // A key that is an object: V8 finds it by its identity hash and compares addresses.
@@ -94,7 +94,9 @@ MapLookup FindInContinuation(const Memory& memory, const MapLayout& layout, uint
   if (!memory.Read16(hidden_class - kHeapObjectTag + layout.instance_type_offset, &instance_type)) {
     return MapLookup::kUnreadable;
   }
-  if (instance_type != layout.map_instance_type) return MapLookup::kNoMap;
+  if (layout.map_instance_type != 0 && instance_type != layout.map_instance_type) {
+    return MapLookup::kNoMap;
+  }
 
   uint64_t tagged_table = 0;
   if (!memory.Read64(object + layout.table_offset, &tagged_table)) return MapLookup::kUnreadable;
