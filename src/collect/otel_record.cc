@@ -3,61 +3,29 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
-#include <utility>
+#include <string_view>
 
+#include "base/otel_record_view.h"
 #include <spanprof/internal/records.hpp>
 
 namespace spanprof::collect {
-namespace {
-
-uint64_t LoadBigEndian64(std::span<const std::byte> bytes, std::size_t offset) {
-  uint64_t value = 0;
-  std::memcpy(&value, bytes.data() + offset, sizeof(value));
-  return __builtin_bswap64(value);
-}
-
-unsigned ByteAt(std::span<const std::byte> bytes, std::size_t offset) {
-  return std::to_integer<unsigned>(bytes[offset]);
-}
-
-void ParseAttributes(std::span<const std::byte> entries, OtelRecord& record) {
-  std::array<std::optional<std::span<const std::byte>>, 256> last_of_key;
-  while (!entries.empty()) {
-    if (entries.size() < 2 || entries.size() - 2 < ByteAt(entries, 1)) {
-      record.truncated = true;
-      break;
-    }
-    const std::size_t length = ByteAt(entries, 1);
-    last_of_key[ByteAt(entries, 0)] = entries.subspan(2, length);
-    entries = entries.subspan(2 + length);
-  }
-  for (unsigned key = 0; key < last_of_key.size(); ++key) {
-    if (!last_of_key[key]) continue;
-    OtelAttribute attribute;
-    attribute.key = static_cast<uint8_t>(key);
-    attribute.value.assign(reinterpret_cast<const char*>(last_of_key[key]->data()),
-                           last_of_key[key]->size());
-    record.attributes.push_back(std::move(attribute));
-  }
-}
-
-}  // namespace
 
 std::optional<OtelRecord> ParseOtelRecord(std::span<const std::byte> bytes) {
-  if (bytes.size() < internal::kOtelAttributesOffset) return std::nullopt;
-  if (ByteAt(bytes, internal::kOtelValidOffset) != 1) return std::nullopt;
+  const auto view = ViewOtelRecord(bytes);
+  if (!view) return std::nullopt;
   OtelRecord record;
-  record.trace_id_high = LoadBigEndian64(bytes, internal::kOtelTraceIdOffset);
-  record.trace_id_low = LoadBigEndian64(bytes, internal::kOtelTraceIdOffset + 8);
-  record.span_id = LoadBigEndian64(bytes, internal::kOtelSpanIdOffset);
-  record.trace_flags = static_cast<uint8_t>(ByteAt(bytes, internal::kOtelFlagsOffset));
-  uint16_t announced = 0;
-  std::memcpy(&announced, bytes.data() + internal::kOtelAttributesSizeOffset, sizeof(announced));
-  auto entries = bytes.first(std::min(bytes.size(), internal::kOtelRecordBytes))
-                     .subspan(internal::kOtelAttributesOffset);
-  if (announced > entries.size()) record.truncated = true;
-  ParseAttributes(entries.first(std::min<std::size_t>(announced, entries.size())), record);
+  record.trace_id_high = view->trace_id_high;
+  record.trace_id_low = view->trace_id_low;
+  record.span_id = view->span_id;
+  record.trace_flags = view->trace_flags;
+  std::array<std::optional<std::string_view>, 256> last_of_key;
+  const bool whole = ForEachOtelAttribute(
+      view->attributes, [&](uint8_t key, std::string_view value) { last_of_key[key] = value; });
+  record.truncated = view->cut || !whole;
+  for (unsigned key = 0; key < last_of_key.size(); ++key) {
+    if (!last_of_key[key]) continue;
+    record.attributes.push_back({static_cast<uint8_t>(key), std::string(*last_of_key[key])});
+  }
   return record;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/otel_record_view.h"
+
 namespace spanprof::node {
 namespace {
 
@@ -12,12 +14,6 @@ constexpr size_t kHexDigits = 16;
 void StoreBigEndian(uint8_t* to, uint64_t value) {
   const uint64_t swapped = __builtin_bswap64(value);
   memcpy(to, &swapped, sizeof swapped);
-}
-
-uint64_t LoadBigEndian(const uint8_t* from) {
-  uint64_t value = 0;
-  memcpy(&value, from, sizeof value);
-  return __builtin_bswap64(value);
 }
 
 void StoreHex(uint8_t* to, uint64_t value) {
@@ -107,34 +103,24 @@ size_t EncodeContext(const ContextFields& fields, std::span<uint8_t, kMaxContext
 }
 
 std::optional<ContextFields> DecodeContext(std::span<const uint8_t> bytes) {
-  if (bytes.size() < internal::kOtelAttributesOffset + 1) return std::nullopt;
-  const uint8_t* const record = bytes.data();
-  if (record[internal::kOtelValidOffset] != 1) return std::nullopt;
-  uint16_t size = 0;
-  memcpy(&size, record + internal::kOtelAttributesSizeOffset, sizeof size);
-  if (internal::kOtelAttributesOffset + size_t{size} + 1 > bytes.size()) return std::nullopt;
-
+  const auto view = ViewOtelRecord(std::as_bytes(bytes));
+  if (!view || view->cut) return std::nullopt;
+  const size_t record_size = internal::kOtelAttributesOffset + view->attributes.size();
+  if (bytes.size() == record_size) return std::nullopt;
   ContextFields fields;
-  fields.trace_id_high = LoadBigEndian(record + internal::kOtelTraceIdOffset);
-  fields.trace_id_low = LoadBigEndian(record + internal::kOtelTraceIdOffset + 8);
-  fields.span_id = LoadBigEndian(record + internal::kOtelSpanIdOffset);
-  const std::span<const uint8_t> attributes = bytes.subspan(internal::kOtelAttributesOffset, size);
-  for (size_t at = 0; at < attributes.size();) {
-    if (attributes.size() - at < 2) return std::nullopt;
-    const unsigned key = attributes[at];
-    const size_t length = attributes[at + 1];
-    at += 2;
-    if (attributes.size() - at < length) return std::nullopt;
-    const std::string_view value(reinterpret_cast<const char*>(&attributes[at]), length);
-    at += length;
-    if (key == internal::kLocalRootKeyIndex) {
-      fields.root_span_id = ParseHex(value).value_or(0);
-    } else if (key - internal::kFirstTagKeyIndex < internal::kTagCount) {
-      fields.tags[key - internal::kFirstTagKeyIndex] = value;
-    }
-  }
-  const std::span<const uint8_t> behind = bytes.subspan(internal::kOtelAttributesOffset + size);
-  if (behind.size() - 1 < behind[0]) return std::nullopt;
+  fields.trace_id_high = view->trace_id_high;
+  fields.trace_id_low = view->trace_id_low;
+  fields.span_id = view->span_id;
+  const bool whole =
+      ForEachOtelAttribute(view->attributes, [&](uint8_t key, std::string_view value) {
+        if (key == internal::kLocalRootKeyIndex) {
+          fields.root_span_id = ParseHex(value).value_or(0);
+        } else if (key - internal::kFirstTagKeyIndex < int{internal::kTagCount}) {
+          fields.tags[key - internal::kFirstTagKeyIndex] = value;
+        }
+      });
+  const std::span<const uint8_t> behind = bytes.subspan(record_size);
+  if (!whole || behind.size() - 1 < behind[0]) return std::nullopt;
   fields.endpoint = std::string_view(reinterpret_cast<const char*>(behind.data()) + 1, behind[0]);
   return fields;
 }
