@@ -51,6 +51,8 @@ void CoroFlight::CatchSignal() {
   sigaction(SIGUSR1, &action, nullptr);
 }
 
+bool CoroFlight::TakeSignal() { return std::exchange(dump_wanted, 0) != 0; }
+
 std::string CoroFlight::NextName() {
   // run.coro, run-2.coro, run-3.coro: those that exist are left alone.
   const std::size_t slash = output_.rfind('/');
@@ -126,7 +128,7 @@ Result<void> CoroFlight::Work(coroutine::Harvester& harvester) {
   if (!askers.empty()) {
     if (auto dumped = Dump(harvester, "asked for", std::move(askers)); !dumped) return dumped;
   }
-  if (std::exchange(dump_wanted, 0) != 0) {
+  if (TakeSignal()) {
     if (auto dumped = Dump(harvester, "asked for by SIGUSR1", {}); !dumped) return dumped;
   }
   if (!writers_.empty()) WaitForWriters(false);

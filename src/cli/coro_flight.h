@@ -33,8 +33,10 @@ class CoroFlight {
   CoroFlight& operator=(const CoroFlight&) = delete;
 
   [[nodiscard]] coroutine::FlightBuffer& buffer() { return buffer_; }
-  // SIGUSR1 asks for a dump from now on.
+  // SIGUSR1 asks for a dump from now on, and does not end the process.
   static void CatchSignal();
+  // Whether it was asked for since the last look.
+  static bool TakeSignal();
   // Looks for reasons to write, and writes.
   [[nodiscard]] Result<void> Work(coroutine::Harvester& harvester);
   // The last dump, when the harvester has finished. Waits for those that are being written.

@@ -127,7 +127,6 @@ Result<Destination> MakeDestination(const CoroRecordOptions& options,
     destination.flight = std::make_unique<CoroFlight>(flight, options.output);
     destination.writer.emplace(
         std::make_unique<coroutine::FlightSink>(destination.flight->buffer()));
-    CoroFlight::CatchSignal();
     return destination;
   }
   Result<coroutine::RecordingWriter> writer = coroutine::RecordingWriter::Create(options.output);
@@ -138,6 +137,7 @@ Result<Destination> MakeDestination(const CoroRecordOptions& options,
 
 Result<int> Record(const CoroRecordOptions& options, const CoroFlightOptions& flight_options,
                    std::optional<std::chrono::nanoseconds> limit) {
+  CoroFlight::CatchSignal();
   Result<Destination> destination = MakeDestination(options, flight_options);
   if (!destination) return tl::make_unexpected(destination.error());
   CoroFlight* flight = destination->flight.get();
@@ -177,6 +177,9 @@ Result<int> Record(const CoroRecordOptions& options, const CoroFlightOptions& fl
       }
     } else {
       (void)harvester->TakeDumpRequests();  // closed: who asks hears that there is no such recorder
+      if (CoroFlight::TakeSignal()) {
+        ReportNote("SIGUSR1 asks for a dump, and this is no flight recorder: give --flight 30s");
+      }
     }
     const bool over =
         (limit && std::chrono::steady_clock::now() - begin >= *limit) || interrupted != 0;

@@ -127,6 +127,16 @@ TEST_F(CoroFlight, KeepsTheWindowAndWhatIsStuckForLonger) {
   EXPECT_LT(document["events"], document["counters"]["events_received"]);
 }
 
+TEST_F(CoroFlight, ASignalForADumpDoesNotEndARecordingThatIsNoFlightRecorder) {
+  Command recorder({"coro", "record", "-o", file_, "--", SPANPROF_PLANTED_SCHEDULER, "healthy"});
+  // The file is there once the signal is caught.
+  while (access(file_.c_str(), F_OK) != 0) usleep(5'000);
+  recorder.Signal(SIGUSR1);
+  EXPECT_EQ(recorder.Wait(), 0) << recorder.err;
+  EXPECT_THAT(recorder.err, HasSubstr("SIGUSR1 asks for a dump"));
+  EXPECT_GT(EventsIn(file_), 0u);
+}
+
 TEST_F(CoroFlight, ThereIsAHintWhereThereIsNoFlightRecorder) {
   Command target({"hog"}, 0, SPANPROF_PLANTED_SCHEDULER);
   std::string said;
