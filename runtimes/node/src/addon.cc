@@ -203,7 +203,7 @@ void NewContext(const Arguments& arguments) {
   }
   if (!ReadTags(environment, context, arguments[4], &tags, &fields)) return;
   v8::Local<v8::Object> object;
-  if (environment.contexts().New(context, fields).ToLocal(&object)) {
+  if (environment.NewContext(context, fields).ToLocal(&object)) {
     arguments.GetReturnValue().Set(object);
   }
 }
@@ -259,6 +259,7 @@ void Status(const Arguments& arguments) {
   set(status, "sampling", v8::Boolean::New(isolate, environment.sampling()));
   set(status, "way", NewText(isolate, NameOf(environment.way())));
   set(status, "reason", NewText(isolate, environment.way_reason()));
+  set(status, "outsideReaders", NewText(isolate, environment.outside_readers()));
   set(status, "liveContexts", number(environment.contexts().live()));
   set(status, "counters", counters);
   arguments.GetReturnValue().Set(status);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <ctime>
 #include <pthread.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "base/resource_attributes.h"
 #include "context/platform.h"
+#include "process_publication.h"
 #include "profile/profile_query.h"
 
 namespace spanprof::node {
@@ -19,8 +21,6 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
-constexpr nanoseconds kDefaultInterval = std::chrono::milliseconds(10);
-constexpr nanoseconds kShortestInterval = std::chrono::microseconds(50);
 constexpr nanoseconds kThreadBound = std::chrono::seconds(1);
 constexpr nanoseconds kSendBound = std::chrono::seconds(3);
 constexpr nanoseconds kExitBound = std::chrono::seconds(5);
@@ -30,35 +30,6 @@ uint64_t UnixNanoseconds() {
   timespec time = {};
   clock_gettime(CLOCK_REALTIME, &time);
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
-}
-
-Result<RecordingSettings> SettingsOf(const Options& options) {
-  if (options.command != Command::kNone && options.command != Command::kStart) {
-    return Fail(EINVAL, "the options of a start begin with another command",
-                "leave the command out, or say start");
-  }
-  if (options.lock) {
-    return Fail(ENOTSUP, "lock= is not for Node.js: V8 has no such events", "leave it out");
-  }
-  if (options.cpu && options.wall && *options.cpu != *options.wall) {
-    return Fail(EINVAL, "cpu= and wall= are two different intervals, and V8 samples at one",
-                "give both the same");
-  }
-  const nanoseconds interval =
-      options.wall ? *options.wall : options.cpu.value_or(kDefaultInterval);
-  if (interval < kShortestInterval) {
-    return Fail(EINVAL,
-                "the interval of " + std::to_string(interval.count()) + " ns is too short for V8",
-                "give 50us or more");
-  }
-  RecordingSettings settings;
-  settings.interval_ns = interval.count();
-  settings.wall = options.wall.has_value();
-  settings.cpu = options.cpu.has_value() || (!options.wall && !options.allocation);
-  settings.allocation_bytes = options.allocation.value_or(0);
-  settings.max_memory = options.max_memory.value_or(kDefaultMaxMemory);
-  settings.running = true;
-  return settings;
 }
 
 }  // namespace
@@ -117,6 +88,7 @@ Result<void> ProcessRecording::Start(std::string_view text,
   run->output = *std::move(output);
   run->resource = ReadResource(*options).attributes;
   run->resource.insert(run->resource.end(), runtime.begin(), runtime.end());
+  ProcessPublication::Instance().SetResource(run->resource);
   for (const std::string& name : options->attributes) {
     (void)AttributeNames::Instance().PositionOf(name);
   }
@@ -131,6 +103,13 @@ Result<void> ProcessRecording::Start(std::string_view text,
     }
   }
   pthread_detach(thread);
+  // The last chance for a recording that no thread of JavaScript ends: a worker has started it, and
+  // the main thread, with which the process goes, may not even have loaded us.
+  // A forked child has no thread that could write.
+  static const pid_t kOwner = getpid();
+  [[maybe_unused]] static const int kAtExit = atexit([] {
+    if (getpid() == kOwner) Instance().StopAndWait();
+  });
   run_ = std::move(run);
   last_profile_.reset();
   counters_.clear();

@@ -27,6 +27,7 @@
 #include "base/result.h"
 #include "profile/profile.h"
 #include "recording/recording_output.h"
+#include "recording_settings.h"
 
 namespace spanprof::node {
 
@@ -40,17 +41,6 @@ class Participant {
 
  protected:
   ~Participant() = default;
-};
-
-// What the threads have to know. A new generation is a new recording.
-struct RecordingSettings {
-  uint64_t generation = 0;
-  bool running = false;
-  int64_t interval_ns = 0;
-  bool wall = false;
-  bool cpu = false;
-  uint64_t allocation_bytes = 0;  // 0: allocations are not sampled
-  size_t max_memory = 0;
 };
 
 class ProcessRecording {

@@ -53,7 +53,8 @@ ThreadEnvironment::ThreadEnvironment(v8::Isolate* isolate, v8::Local<v8::Context
       thread_id_(static_cast<uint32_t>(syscall(SYS_gettid))),
       sampler_(std::make_unique<ThreadSampler>(isolate)),
       heap_sampler_(isolate),
-      contexts_(std::make_unique<ContextObjects>(isolate)) {}
+      contexts_(std::make_unique<ContextObjects>(isolate)),
+      outside_readers_(isolate) {}
 
 ThreadEnvironment* ThreadEnvironment::Make(v8::Isolate* isolate, v8::Local<v8::Context> context) {
   auto* const environment = new ThreadEnvironment(isolate, context);
@@ -91,6 +92,7 @@ void ThreadEnvironment::OnCleanup(void* data, void (*done)(void*), void* done_da
   const v8::HandleScope scope(self->isolate_);
   if (self->sampling()) self->StopSampling(false);
   ProcessRecording::Instance().Forget(self);
+  self->outside_readers_.Withdraw();
   self->callbacks_.clear();
   self->sampler_.reset();
   self->contexts_.reset();
@@ -195,10 +197,12 @@ void ThreadEnvironment::BeginCut() {
 }
 
 void ThreadEnvironment::FinishCut() {
+  if (collecting_) return;
   if (sampling()) {
     Collect(true, [this](const JoinedSampleSink& sink) { sampler_->FinishCut(sink); });
   }
   ProcessRecording::Instance().Flushed(this, flush_);
+  FollowAfterCollecting(true);
 }
 
 void ThreadEnvironment::StartSampling(const RecordingSettings& settings) {
@@ -224,6 +228,7 @@ void ThreadEnvironment::Collect(bool may_call, Take&& take) {
   const v8::HandleScope scope(isolate_);
   const v8::Local<v8::Context> context = context_.Get(isolate_);
   const v8::Context::Scope context_scope(context);
+  collecting_ = true;
   profile::Profile part(settings_.max_memory);
   const profile::ThreadId thread = part.AddThread(thread_id_, thread_name_);
   StoreContexts contexts(isolate_, *contexts_,
@@ -244,25 +249,43 @@ void ThreadEnvironment::Collect(bool may_call, Take&& take) {
   part.attribute_names = AttributeNames::Instance().names();
   AddCounters(part);
   ProcessRecording::Instance().Add(generation_, part);
+  collecting_ = false;
+}
+
+void ThreadEnvironment::FollowAfterCollecting(bool may_call) {
+  if (!std::exchange(stop_wanted_, false)) return;
+  if (sampling()) StopSampling(may_call);
+  Follow(may_call);
 }
 
 void ThreadEnvironment::Cut(bool may_call) {
-  if (!sampling()) return;
+  if (!sampling() || collecting_) return;
   if (sampler_->running()) sampler_->BeginCut();
   Collect(may_call, [this](const JoinedSampleSink& sink) { sampler_->FinishCut(sink); });
+  FollowAfterCollecting(may_call);
 }
 
 void ThreadEnvironment::Leave(bool may_call) {
-  if (sampling()) StopSampling(may_call);
   joined_ = false;
+  if (sampling()) StopSampling(may_call);
   ProcessRecording::Instance().Leave(this);
 }
 
 void ThreadEnvironment::StopSampling(bool may_call) {
+  if (collecting_) {
+    // The function of attach() stops the recording, or exits. V8's profile is still being read, and
+    // that has to come to its end first, if it ever does.
+    stop_wanted_ = true;
+    profile::Profile part(settings_.max_memory);
+    part.AddToCounter("node.collection_interrupted", 1);
+    ProcessRecording::Instance().Add(generation_, part);
+    return;
+  }
   uv_timer_stop(&handles_->cut);
   uv_timer_stop(&handles_->finish_cut);
   Collect(may_call, [this](const JoinedSampleSink& sink) { sampler_->Stop(sink); });
   heap_sampler_.Stop();
+  FollowAfterCollecting(may_call);
 }
 
 void ThreadEnvironment::AddCounters(profile::Profile& part) {
@@ -314,6 +337,23 @@ Result<void> ThreadEnvironment::UseOwnStorage(v8::Local<v8::Object> storage,
   own_storage_.Reset(isolate_, storage);
   PublishKeys();
   return {};
+}
+
+v8::MaybeLocal<v8::Object> ThreadEnvironment::NewContext(v8::Local<v8::Context> context,
+                                                         const ContextFields& fields) {
+  v8::Local<v8::Object> object;
+  if (!contexts_->New(context, fields).ToLocal(&object)) return {};
+  if (!outside_readers_tried_ && way_ != ContextWay::kNone) {
+    outside_readers_tried_ = true;
+    const Result<void> published =
+        way_ == ContextWay::kFrame
+            ? outside_readers_.Publish(own_storage_, object, contexts_->RecordOf(object).data())
+            : Result<void>(Fail(ENOTSUP, way_reason_));
+    outside_readers_text_ =
+        published ? "see the contexts of setContext() and runWithContext() in this thread"
+                  : "see nothing: " + TextOf(published.error());
+  }
+  return object;
 }
 
 Result<void> ThreadEnvironment::Attach(v8::Local<v8::Object> storage, v8::Local<v8::Value> probe,

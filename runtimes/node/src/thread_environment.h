@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "context_objects.h"
 #include "heap_sampler.h"
+#include "outside_readers.h"
 #include "process_recording.h"
 #include "sample_converter.h"
 #include "source_positions.h"
@@ -58,6 +59,13 @@ class ThreadEnvironment final : public Participant {
   void Detach();
   void SetSlot(v8::Local<v8::Value> store) { sampler_->SetSlot(store); }
 
+  // A context with memory of its own, which readers outside see too where that is possible. Empty:
+  // V8 throws, or too many are alive (counted).
+  v8::MaybeLocal<v8::Object> NewContext(v8::Local<v8::Context> context,
+                                        const ContextFields& fields);
+  // What readers outside see, for people.
+  const std::string& outside_readers() const { return outside_readers_text_; }
+
   ContextObjects& contexts() { return *contexts_; }
   SourcePositions& positions() { return positions_; }
   StoreCounts& store_counts() { return store_counts_; }
@@ -80,6 +88,8 @@ class ThreadEnvironment final : public Participant {
   // Gives the samples of `take` to the process's recording.
   template <class Take>
   void Collect(bool may_call, Take&& take);
+  // Does what was asked for by JavaScript that ran meanwhile.
+  void FollowAfterCollecting(bool may_call);
   void AddCounters(profile::Profile& part);
   void PublishKeys();
   static void OnCleanup(void* environment, void (*done)(void*), void* done_data);
@@ -97,10 +107,16 @@ class ThreadEnvironment final : public Participant {
   uint64_t generation_ = 0;  // of the recording that this thread takes part in
   RecordingSettings settings_;
   ThreadClocks last_;
+  bool collecting_ = false;   // V8's profile is being read, and JavaScript may run
+  bool stop_wanted_ = false;  // by such JavaScript
 
   std::unique_ptr<ThreadSampler> sampler_;
   HeapSampler heap_sampler_;
   std::unique_ptr<ContextObjects> contexts_;
+  OutsideReaders outside_readers_;
+  bool outside_readers_tried_ = false;
+  std::string outside_readers_text_ =
+      "see nothing: setContext() and runWithContext() were not used";
   SourcePositions positions_;
   StoreCounts store_counts_;
   std::map<std::string, uint64_t> counters_given_;  // what parts already have

@@ -11,6 +11,8 @@ export interface NativeStatus {
   way: ContextWay;
   // Why it is that way, for people.
   reason: string;
+  // What readers outside the process see of this thread's contexts, for people.
+  outsideReaders: string;
   // Contexts of setContext and runWithContext that are alive in this thread.
   liveContexts: number;
   counters: Record<string, number>;

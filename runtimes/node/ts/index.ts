@@ -48,9 +48,7 @@ const native: Binding =
 const { version } = require('../package.json') as { version: string };
 
 let sourceMaps: SourceMaps | undefined;
-let exitHandler = false;
 let attachedStorage: AsyncLocalStorage<unknown> | undefined;
-let contextsUsed = false;
 
 // Our own storage, and how its stores come to samples. Made when a context is first spoken of.
 interface Contexts {
@@ -78,20 +76,13 @@ function ourContexts(): Contexts {
 /** Starts a recording of the process. Worker threads that have loaded this module take part. */
 export function start(options: StartOptions = {}): void {
   useSourceMaps(options.sourcemaps !== false);
-  begin(optionText(options));
+  native.start(optionText(options));
 }
 
 /** The same with an option string, as in the variable SPANPROF. */
 export function startText(text: string): void {
   useSourceMaps(true);
-  begin(text);
-}
-
-function begin(text: string): void {
   native.start(text);
-  if (exitHandler || !isMainThread) return;
-  exitHandler = true;
-  process.on('exit', stopSync);
 }
 
 function useSourceMaps(wanted: boolean): void {
@@ -161,7 +152,6 @@ export function detach(): void {
 }
 
 function contextOf(context: SampleContext | undefined): NativeContext | undefined {
-  contextsUsed = true;
   if (context === undefined || context === null) return undefined;
   return native.newContext(
     context.traceId,
@@ -208,18 +198,15 @@ export function status(): Status {
     sampling: now.sampling,
     way: now.way,
     attached: attachedStorage !== undefined,
-    outsideReaders: outsideReaders(),
+    outsideReaders: outsideReaders(now.outsideReaders),
     liveContexts: now.liveContexts,
     counters: { ...now.counters, ...sourceMaps?.counters() },
   };
 }
 
-function outsideReaders(): string {
-  if (loaded.binding === undefined) return 'see nothing: there is no addon';
-  if (attachedStorage !== undefined && !contextsUsed) {
-    return 'see nothing: with attach() the stores are objects of the program';
-  }
-  return 'see nothing: contexts are not published by this version';
+function outsideReaders(ofContexts: string): string {
+  if (attachedStorage === undefined) return ofContexts;
+  return `${ofContexts}; of attach() nothing: its stores are objects of the program`;
 }
 
 function threadName(): string {
@@ -229,9 +216,8 @@ function threadName(): string {
   return given && given !== 'WorkerThread' ? given : `worker ${threadId}`;
 }
 
-// A thread that has loaded the module takes part in every recording of the process.
-if (!isMainThread) {
-  useSourceMaps(true); // It may not be the thread that calls start().
-  process.on('exit', () => native.leave());
-}
+// A thread that has loaded the module takes part in every recording of the process, whichever thread calls start(). The
+// process ends with its main thread.
+useSourceMaps(true);
+process.on('exit', isMainThread ? stopSync : () => native.leave());
 native.join(threadName());

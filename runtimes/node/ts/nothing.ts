@@ -27,6 +27,14 @@ export function nothing(reason: string): Binding {
     setEndpoint() {},
     setSourceMapper() {},
     cut() {},
-    status: () => ({ recording: false, sampling: false, way: 'none', reason, liveContexts: 0, counters: {} }),
+    status: () => ({
+      recording: false,
+      sampling: false,
+      way: 'none',
+      reason,
+      outsideReaders: 'see nothing: there is no addon',
+      liveContexts: 0,
+      counters: {},
+    }),
   };
 }
