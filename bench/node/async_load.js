@@ -5,7 +5,7 @@
 const { WAYS, spans } = require('./ways');
 
 const LANES = 64;
-const REQUESTS = Number(process.env.SPANPROF_BENCH_REQUESTS || 120000);
+const REQUESTS = Number(process.env.SPANPROF_BENCH_REQUESTS || 80000);
 const way = WAYS[process.argv[2]];
 const micros = Number(process.argv[3]);
 const all = spans(1024);

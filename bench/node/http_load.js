@@ -6,7 +6,7 @@ const childProcess = require('child_process');
 const http = require('http');
 const { WAYS, spans } = require('./ways');
 
-const REQUESTS = Number(process.env.SPANPROF_BENCH_HTTP_REQUESTS || 16000);
+const REQUESTS = Number(process.env.SPANPROF_BENCH_HTTP_REQUESTS || 12000);
 const CONNECTIONS = 32;
 
 if (process.argv[2] === 'client') client(Number(process.argv[3]), Number(process.argv[4]));

@@ -1,5 +1,6 @@
 'use strict';
-// Runs the rows in turn, each in a process of its own, and prints tables: table.js ROUNDS [calls|async|http|memory...]
+// Runs the rows in turn, each in a process of its own, and prints tables in Markdown:
+// table.js ROUNDS [calls|async|http|memory...]
 
 const childProcess = require('child_process');
 const path = require('path');
@@ -10,14 +11,15 @@ const wanted = process.argv.length > 3 ? process.argv.slice(3) : ['calls', 'asyn
 const BASE = 'no profiler';
 const RATES = [['99 Hz', 10101], ['1 kHz', 1000]];
 
-if (!hasPeer()) console.log('@datadog/pprof is not installed (npm: @datadog/pprof): its rows are left out');
-const names = Object.keys(WAYS).filter((name) => hasPeer() || !name.startsWith('pprof'));
+if (!hasPeer()) console.log('@datadog/pprof is not installed (npm: @datadog/pprof): its rows are left out\n');
+const all = Object.keys(WAYS).filter((name) => hasPeer() || !name.startsWith('pprof'));
+const rowsOf = (table) => all.filter((name) => (WAYS[name].tables ?? [table]).includes(table));
 
-function run(program, words, options = []) {
-  const answer = childProcess.spawnSync(process.execPath, [...options, path.join(__dirname, program), ...words],
-    { encoding: 'utf8', timeout: 300000 });
+function run(program, name, words = [], options = []) {
+  const given = [...options, ...(WAYS[name].options ?? []), path.join(__dirname, program), name, ...words];
+  const answer = childProcess.spawnSync(process.execPath, given, { encoding: 'utf8', timeout: 300000 });
   if (answer.status !== 0) {
-    console.error(`${program} ${words.join(' ')} ended with ${answer.signal || answer.status}: ${answer.stderr}`);
+    console.error(`${given.join(' ')} ended with ${answer.signal || answer.status}: ${answer.stderr}`);
     process.exit(1);
   }
   return JSON.parse(answer.stdout.trim().split('\n').pop());
@@ -45,50 +47,52 @@ const sorted = (values) => [...values].sort((a, b) => a - b);
 const median = (values) => sorted(values)[Math.floor(values.length / 2)];
 
 function spread(values, digits) {
-  const all = sorted(values);
-  return `${median(all).toFixed(digits)} (${all[0].toFixed(digits)}-${all[all.length - 1].toFixed(digits)})`;
+  const inOrder = sorted(values);
+  return `${median(inOrder).toFixed(digits)} (${inOrder[0].toFixed(digits)}-${inOrder[inOrder.length - 1].toFixed(digits)})`;
 }
 
 function print(title, columns, rows) {
-  console.log(`\n${title}`);
-  console.log(`${''.padEnd(28)}${columns.map((column) => column.padStart(28)).join('')}`);
-  for (const [name, ...cells] of rows) {
-    console.log(`${name.padEnd(28)}${cells.map((cell) => cell.padStart(28)).join('')}`);
-  }
+  const line = (cells) => `| ${cells.join(' | ')} |`;
+  const lines = [`${title}:`, '', line(['', ...columns]), line(['---', ...columns.map(() => '--:')]), ...rows.map(line)];
+  console.log(`\n${lines.join('\n')}`);
 }
 
 function calls() {
-  const results = interleaved(names, (name) => run('calls.js', [name]));
+  const rows = rowsOf('calls');
+  const results = interleaved(rows, (name) => run('calls.js', name));
   const cell = (values) => (values.every((value) => value === undefined) ? '' : spread(values, 0));
-  print('Nanoseconds of CPU time for a span, with the AsyncLocalStorage that a tracer has anyway',
-    ['enter', 'run'],
-    names.map((name) => [name, cell(results.get(name).map(({ enter }) => enter)),
+  print('Nanoseconds of CPU time for a span, with the AsyncLocalStorage that a tracer has anyway', ['enter', 'run'],
+    rows.map((name) => [name, cell(results.get(name).map(({ enter }) => enter)),
       cell(results.get(name).map(({ run: value }) => value))]));
 }
 
 // Relative to the run without a profiler in the same round.
 function load(what, program) {
-  const running = names.filter((name) => WAYS[name].run);
-  for (const [rate, micros] of RATES) {
-    const results = interleaved(running, (name) => run(program, [name, String(micros)]));
-    const base = results.get(BASE).map(({ used }) => used);
-    const ratios = (name, field) => results.get(name).map((result, round) => result[field] / base[round]);
-    print(`CPU time of ${what} at ${rate}, relative to no profiler (there ${median(base).toFixed(2)} s)`,
-      ['while it runs', 'with the profile written'],
-      running.map((name) => [name, spread(ratios(name, 'used'), 3), spread(ratios(name, 'written'), 3)]));
-  }
+  const rows = rowsOf('loads');
+  const runs = rows.flatMap((name) => (name === BASE ? [[name, RATES[0]]] : RATES.map((rate) => [name, rate])));
+  const results = interleaved(runs, ([name, [, micros]]) => run(program, name, [String(micros)]));
+  const resultsOf = (name, rate) => results.get(runs.find((one) => one[0] === name && one[1] === rate));
+  const base = resultsOf(BASE, RATES[0]).map(({ used }) => used);
+  const ratios = (name, rate, field) =>
+    spread(resultsOf(name, rate).map((result, round) => result[field] / base[round]), 3);
+  print(`CPU time of ${what}, relative to no profiler (there ${median(base).toFixed(2)} s)`,
+    RATES.flatMap(([rate]) => [`${rate}, while it runs`, `${rate}, with the profile written`]),
+    rows.filter((name) => name !== BASE).map((name) =>
+      [name, ...RATES.flatMap((rate) => [ratios(name, rate, 'used'), ratios(name, rate, 'written')])]));
 }
 
 function memory() {
-  const running = names.filter((name) => WAYS[name].run);
-  const results = interleaved(running, (name) => run('memory.js', [name], ['--expose-gc']));
+  const rows = rowsOf('memory');
+  const results = interleaved(rows, (name) => run('memory.js', name, [], ['--expose-gc']));
   print('Bytes for each continuation that waits in a span of its own', ['heap', 'resident'],
-    running.map((name) => [name, spread(results.get(name).map(({ heap }) => heap), 0),
+    rows.map((name) => [name, spread(results.get(name).map(({ heap }) => heap), 0),
       spread(results.get(name).map(({ resident }) => resident), 0)]));
 }
 
+const began = Date.now();
 console.log(`Node.js ${process.versions.node}, ${rounds} runs of each row, in turn; the median (lowest-highest)`);
 if (wanted.includes('calls')) calls();
 if (wanted.includes('async')) load('a load that awaits', 'async_load.js');
 if (wanted.includes('http')) load('a web server', 'http_load.js');
 if (wanted.includes('memory')) memory();
+console.error(`${Math.round((Date.now() - began) / 1000)} seconds`);

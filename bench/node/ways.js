@@ -6,6 +6,8 @@
 //   stop()            ends it, with the profile written
 //   run(span, fn)     runs fn, and all that it awaits, in the span
 //   enter(span)       the same from here on
+//   tables            those that have the row, if not all: calls, loads, memory
+//   options           of Node.js, for this row
 
 const { AsyncLocalStorage } = require('async_hooks');
 const path = require('path');
@@ -80,21 +82,49 @@ function following(start, stop) {
 }
 
 const setTheirs = (context) => pprof.setContext(context);
+const setOurs = (context) => spanprof.setContext(context);
+
+function startAttached(micros) {
+  startOurs(micros);
+  spanprof.attach(tracer, contextOf);
+}
+
+// V8's profiler by itself, as the inspector has it: what every sampler of JavaScript costs at least.
+let session;
+const post = (method, parameters) => new Promise((resolve, reject) =>
+  session.post(method, parameters, (error, answer) => (error ? reject(error) : resolve(answer))));
+
+function startV8(micros) {
+  session = new (require('inspector').Session)();
+  session.connect();
+  post('Profiler.enable');
+  post('Profiler.setSamplingInterval', { interval: micros });
+  post('Profiler.start');
+}
+
+async function stopV8() {
+  JSON.stringify(await post('Profiler.stop'));
+}
+
+// Where Node.js keeps no frame with a continuation there is one slot for the thread. Ours is refilled by an async hook
+// when another continuation begins; a slot that is only set is right until then, so no load runs with it.
+const WITHOUT_FRAME = process.allowedNodeEnvironmentFlags.has('--async-context-frame') ? ['--no-async-context-frame'] : [];
+const onlyCalls = (way) => ({ ...way, run: undefined, tables: ['calls'], options: WITHOUT_FRAME });
 
 const WAYS = {
   'no profiler': following(nothing, nothing),
+  "V8's profiler alone": { ...following(startV8, stopV8), tables: ['loads'] },
   'spanprof, no contexts': following(startOurs, stopOurs),
-  'spanprof attach': following((micros) => {
-    startOurs(micros);
-    spanprof.attach(tracer, contextOf);
-  }, stopOurs),
+  'spanprof attach': following(startAttached, stopOurs),
   'spanprof runWithContext': running(startOurs, stopOurs, (context, fn) => spanprof.runWithContext(context, fn)),
-  'spanprof setContext': setting(startOurs, stopOurs, (context) => spanprof.setContext(context)),
+  'spanprof setContext': setting(startOurs, stopOurs, setOurs),
   'pprof, no contexts': following(startTheirs({ withContexts: false, collectCpuTime: false }), stopTheirs),
   'pprof runWithContext': running(startTheirs({ useCPED: true }), stopTheirs, (context, fn) => pprof.runWithContext(context, fn)),
   'pprof setContext': setting(startTheirs({ useCPED: true }), stopTheirs, setTheirs),
-  // One slot for the whole thread: right only until the next continuation, so no load runs with it.
-  'pprof setContext, one slot': { ...setting(startTheirs({ useCPED: false }), stopTheirs, setTheirs), run: undefined },
+  'no profiler, one slot': onlyCalls(following(nothing, nothing)),
+  'spanprof attach, one slot': onlyCalls(following(startAttached, stopOurs)),
+  'spanprof setContext, one slot': onlyCalls(setting(startOurs, stopOurs, setOurs)),
+  'pprof setContext, one slot': onlyCalls(setting(startTheirs({ useCPED: false }), stopTheirs, setTheirs)),
 };
 
 // Where peers are not installed, their rows are left out.

@@ -51,9 +51,9 @@ profile::StackId SampleConverter::StackOf(const v8::CpuProfileNode* node) {
     }
     unknown.push_back(node);
   }
-  for (auto next = unknown.rbegin(); next != unknown.rend(); ++next) {
-    stack = profile_.AddStack(stack, FrameOf(**next));
-    stacks_[*next] = stack;
+  for (; !unknown.empty(); unknown.pop_back()) {
+    stack = profile_.AddStack(stack, FrameOf(*unknown.back()));
+    stacks_[unknown.back()] = stack;
   }
   return stack;
 }

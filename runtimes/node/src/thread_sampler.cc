@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kLongestBusyNanoseconds = 60'000'000'000;
 constexpr int64_t kMinRecords = 4096;
 constexpr int64_t kMaxRecords = 1 << 18;
+// V8's clock is CLOCK_MONOTONIC in whole microseconds and one more, so that it is never 0.
+constexpr int64_t kClockAheadMicroseconds = 1;
 
 size_t RecordsFor(int64_t interval_ns) {
   return static_cast<size_t>(std::clamp(kLongestBusyNanoseconds / std::max<int64_t>(interval_ns, 1),
@@ -187,7 +189,7 @@ void ThreadSampler::Take(v8::CpuProfile* profile, const JoinedSampleSink& sink) 
   counts_.cuts_displaced += displaced ? 1 : 0;
   const int count = profile->GetSamplesCount();
   for (int i = 0; i < count; ++i) {
-    const int64_t time_us = profile->GetSampleTimestamp(i);
+    const int64_t time_us = profile->GetSampleTimestamp(i) - kClockAheadMicroseconds;
     if (time_us <= last_sample_us_) continue;  // the last profile had it too
     // What V8 adds by itself it puts before signals' samples that wait to be processed, so such a
     // stamp must not lead the join on.

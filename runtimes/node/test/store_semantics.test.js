@@ -130,6 +130,48 @@ test('a function of attach() that throws or answers nonsense is counted, and har
   }
 });
 
+for (const [what, inMain] of [['the main thread', true], ['a worker', false]]) {
+  for (const [how, action] of [
+    ['calls stopSync()', 'spanprof.stopSync()'],
+    ['calls stop()', "spanprof.stop().then(() => parent('stopped'))"],
+    ['calls detach()', 'spanprof.detach()'],
+    ['calls dump()', "spanprof.dump(file + '.dump.pb.gz').then(() => parent('dumped'))"],
+    ['exits', 'process.exit(4)'],
+  ]) {
+    test(`a function of attach() that ${how} in ${what} harms nobody`, async () => {
+      const ended = await runText(`
+        const {AsyncLocalStorage} = require('async_hooks');
+        const parent = (text) => process.stdout.write(text);
+        function work() {
+          const tracer = new AsyncLocalStorage();
+          let asked = 0;
+          spanprof.attach(tracer, (store) => {
+            if (asked++ === 0) ${action};
+            return {spanId: store.span};
+          });
+          for (let i = 0; i < 20; ++i) tracer.run({span: String(i + 1)}, named('in_span_' + i), 10);
+          // Only the first dump, or the end, makes it ask.
+          spanprof.dump(file + '.first.pb.gz').catch(() => {}).then(() => named('afterwards')(50));
+        }
+        if (isMainThread) {
+          spanprof.start({wall: '1ms', file});
+          if (${inMain}) work();
+          else new Worker(__filename, {argv: [file]}).on('exit', (status) => { process.exitCode = status; });
+        } else {
+          work();
+        }
+      `);
+      assertEndedWell(ended, how === 'exits' ? 4 : 0);
+      // The profile is there, and what it has is true.
+      for (const { functions, labels } of ended.samples()) {
+        const name = functions.find((text) => text.startsWith('in_span_'));
+        if (name === undefined || labels.span_id === undefined) continue;
+        assert.strictEqual(labels.span_id, String(Number(name.slice('in_span_'.length)) + 1).padStart(16, '0'));
+      }
+    });
+  }
+}
+
 test('a garbage collection is the time of the context that it began in', async () => {
   const ended = await runText(`
     const live = Array.from({length: 300000}, (_, i) => ({i}));

@@ -3,8 +3,10 @@
 // Compiles the addon with a C++ compiler alone:
 //   build.js --output FILE --headers FOLDER [--objects FOLDER] [--core-objects FOLDER] [--jobs N]
 //            [--debug] [--sanitize address] [--werror] [--install]
-// Nothing of the core knows of Node.js, so versions may share the core's objects. --install copies the addon to
-// where the package looks for the running Node.js's.
+//   build.js --compile-commands FOLDER --headers FOLDER
+// The second writes how the addon's own files would be compiled, as clang-tidy reads it. Nothing of the core knows of
+// Node.js, so versions may share the core's objects. --install copies the addon to where the package looks for the
+// running Node.js's.
 
 const fs = require('fs');
 const os = require('os');
@@ -86,22 +88,46 @@ function findZlib() {
   return ['-l:libz.a', '-lz'].find((library) => !tryProgram(program, ['-fPIC', library], process.env));
 }
 
+// The addon's own sources, without the core's, and their flags.
+function ownSources(core, options) {
+  const files = fs.readdirSync(path.join(PACKAGE, 'src'))
+    .filter((name) => name.endsWith('.cc') && !NOT_OF_THE_ADDON.test(name))
+    .map((name) => path.join(PACKAGE, 'src', name));
+  const includes = [...core.includes, path.join(PACKAGE, 'src')].map((folder) => `-I${folder}`);
+  return { files, flags: ADDON_FLAGS.concat(commonFlags(options), includes, ['-isystem', options.headers]) };
+}
+
+function commonFlags(options) {
+  return COMMON_FLAGS.concat(optimisation(options), options.werror ? ['-Werror'] : []);
+}
+
+function writeCompileCommands(core, options) {
+  const { files, flags } = ownSources(core, options);
+  const commands = files.map((file) =>
+    ({ directory: PACKAGE, file, arguments: compilerWords({ CXX: process.env.CXX }).concat(flags, ['-c', file]) }));
+  const folder = path.resolve(options['compile-commands']);
+  fs.mkdirSync(folder, { recursive: true });
+  fs.writeFileSync(path.join(folder, 'compile_commands.json'), JSON.stringify(commands, null, 2));
+}
+
 async function build(options) {
   const core = findCore(PACKAGE);
   if (!core) throw new Error("the core's sources are not in the package");
+  if (options['compile-commands']) {
+    writeCompileCommands(core, options);
+    return;
+  }
   const zlib = findZlib();
   if (!zlib) throw new Error('zlib cannot be linked: install zlib1g-dev');
   const objects = options.objects || path.join(path.dirname(options.output), 'objects');
   const coreObjects = options['core-objects'] || path.join(objects, 'core');
-  const flags = COMMON_FLAGS.concat(optimisation(options), options.werror ? ['-Werror'] : []);
-  const includes = core.includes.map((folder) => `-I${folder}`);
-  const ofCore = compilations(core.files.map((file) => path.join(core.root, file)), coreObjects,
-    ['-std=c++20'].concat(flags, includes));
-  const sources = fs.readdirSync(path.join(PACKAGE, 'src'))
-    .filter((name) => name.endsWith('.cc') && !NOT_OF_THE_ADDON.test(name))
-    .map((name) => path.join(PACKAGE, 'src', name));
-  const ofAddon = compilations(sources, objects,
-    ADDON_FLAGS.concat(flags, includes, [`-I${path.join(PACKAGE, 'src')}`, '-isystem', options.headers]));
+  // In spanprof's own tree the core may be there as archives already. All of one is taken: others may call the core too.
+  const archives = core.files.filter((file) => file.endsWith('.a'));
+  const sources = core.files.filter((file) => !file.endsWith('.a')).map((file) => path.join(core.root, file));
+  const ofCore = compilations(sources, coreObjects,
+    ['-std=c++20'].concat(commonFlags(options), core.includes.map((folder) => `-I${folder}`)));
+  const own = ownSources(core, options);
+  const ofAddon = compilations(own.files, objects, own.flags);
   await runAll(ofCore.calls.concat(ofAddon.calls), Number(options.jobs) || defaultJobs());
   // Handlers and other copies of the core may call into the library at any time: it stays loaded.
   const linkFlags = ['-shared', '-Wl,-z,nodelete', '-Wl,-z,relro,-z,now', '-static-libstdc++', '-static-libgcc',
@@ -112,7 +138,8 @@ async function build(options) {
   await run(compilerWords({ CXX: process.env.CXX }).concat(
     options.sanitize ? [`-fsanitize=${options.sanitize}`] : [], linkFlags,
     options.debug || options.sanitize ? [] : ['-s'],
-    ['-o', unfinished], ofAddon.objects, ofCore.objects, [zlib]));
+    ['-o', unfinished], ofAddon.objects, ofCore.objects,
+    ['-Wl,--whole-archive', ...archives, '-Wl,--no-whole-archive', zlib]));
   fs.renameSync(unfinished, options.output);
   if (options.install) installCopy(options.output);
 }
@@ -129,14 +156,14 @@ function installCopy(file) {
 function readArguments(words) {
   const options = {};
   const flags = ['debug', 'werror', 'install'];
-  const values = ['output', 'headers', 'objects', 'core-objects', 'jobs', 'sanitize'];
+  const values = ['output', 'headers', 'objects', 'core-objects', 'jobs', 'sanitize', 'compile-commands'];
   for (let i = 0; i < words.length; ++i) {
     const name = words[i].replace(/^--/, '');
     if (flags.includes(name)) options[name] = true;
     else if (values.includes(name) && i + 1 < words.length) options[name] = words[++i];
     else throw new Error(`'${words[i]}' is not understood; the options stand at the top of build.js`);
   }
-  for (const name of ['output', 'headers']) {
+  for (const name of options['compile-commands'] ? ['headers'] : ['output', 'headers']) {
     if (!options[name]) throw new Error(`--${name} is missing`);
     options[name] = path.resolve(options[name]);
   }

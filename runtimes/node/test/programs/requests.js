@@ -1,7 +1,9 @@
 'use strict';
 // Many requests at once, each of which runs a function that is named after its context, by every means that
 // JavaScript has to go on later. What a sample says of its context can so be checked against its stack.
-//   node requests.js attach|set|run SAMPLES PROFILE [threads]
+//   node requests.js attach|set|run SAMPLES PROFILE [SETTINGS]
+// Settings, as JSON: threads, of workers that end and are started again; restarts, for a recording after the other, into
+// PROFILE.0.pb.gz, PROFILE.1.pb.gz, ...; neighbour, an addon that uses SIGPROF too. With --expose-gc it collects often.
 
 const { AsyncLocalStorage } = require('async_hooks');
 const { Readable, Transform } = require('stream');
@@ -9,9 +11,11 @@ const { pipeline } = require('stream/promises');
 const { MessageChannel, Worker, isMainThread, parentPort, workerData } = require('worker_threads');
 const spanprof = require('../..');
 
-const [way, wanted, file, threads] = isMainThread ? process.argv.slice(2) : workerData;
+const [way, wanted, file, settings = '{}'] = isMainThread ? process.argv.slice(2) : [workerData];
+const { threads = 0, restarts = false, neighbour } = JSON.parse(settings);
 const KINDS = 16;
 const LANES = 24;
+const REQUESTS_OF_A_WORKER = 200;
 
 const requests = new AsyncLocalStorage(); // What a tracer would have.
 const other = new AsyncLocalStorage(); // Of somebody else in the program.
@@ -84,6 +88,7 @@ async function handle(kind, number, echo) {
       for await (const _chunk of source) run(2000);
     });
   }
+  if (number % 50 === 0) globalThis.gc?.();
   other.enterWith({ left: number });
   run(2000);
 }
@@ -106,14 +111,12 @@ function enter(kind, number, echo) {
   });
 }
 
-const taken = () => spanprof.status().counters['node.samples'] ?? 0;
-
 async function serve(enough) {
   if (way === 'attach') spanprof.attach(requests, (store) => store);
   const echo = startEcho();
   let number = 0;
   const lane = async () => {
-    while (!enough()) {
+    while (!enough(number)) {
       const kind = ++number % KINDS;
       await enter(kind, number, echo);
       await later.immediate();
@@ -123,21 +126,38 @@ async function serve(enough) {
   echo.close();
 }
 
-async function main() {
-  spanprof.start({ cpu: '200us', file });
-  const workers = Array.from({ length: Number(threads ?? 0) }, () =>
-    new Worker(__filename, { workerData: [way, wanted, file] }));
-  await serve(() => taken() >= Number(wanted));
-  for (const worker of workers) worker.postMessage('enough');
-  await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once('exit', resolve))));
-  await spanprof.stop();
-  process.stdout.write(JSON.stringify(spanprof.status()));
+let done = false;
+
+// One after the other, until all is done.
+async function keepWorker() {
+  while (!done) {
+    const worker = new Worker(__filename, { workerData: way });
+    await new Promise((resolve, reject) => worker.on('exit', resolve).on('error', reject));
+  }
 }
 
-if (isMainThread) {
-  main();
-} else {
-  let enough = false;
-  parentPort.once('message', () => { enough = true; });
-  serve(() => enough);
+// Gives the counters of all recordings together.
+async function record() {
+  const sums = {};
+  const samples = (counters) => counters['node.samples'] ?? 0;
+  for (let number = 0; !done; ++number) {
+    spanprof.start({ cpu: '200us', file: restarts ? `${file}.${number}.pb.gz` : file });
+    if (restarts) await new Promise((resolve) => setTimeout(resolve, (number % 5) * 100));
+    else while (samples(spanprof.status().counters) < wanted) await later.timer();
+    await spanprof.stop();
+    for (const [name, value] of Object.entries(spanprof.status().counters)) sums[name] = (sums[name] ?? 0) + value;
+    done = samples(sums) >= wanted;
+  }
+  return sums;
 }
+
+async function main() {
+  if (neighbour !== undefined) require(neighbour).startTimer();
+  const workers = Array.from({ length: threads }, keepWorker);
+  const [counters] = await Promise.all([record(), serve(() => done), ...workers]);
+  const { way: used } = spanprof.status();
+  process.stdout.write(JSON.stringify({ way: used, counters }));
+}
+
+if (isMainThread) main();
+else serve((number) => number >= REQUESTS_OF_A_WORKER);
