@@ -34,6 +34,12 @@ build_release() {
     -DSPANPROF_BUILD_TESTS=OFF -DSPANPROF_BUILD_BENCHMARKS=OFF
 }
 
+# with_core_archives COMMAND...: a runtime's part is built with the core's archives of the release build, which has to
+# be there. What a package compiles itself, the core too, is tested by the parts that install packages.
+with_core_archives() {
+  SPANPROF_CORE_ARCHIVES=$ROOT/build/release/lib "$@"
+}
+
 build_benchmarks() {
   quietly build build_preset release \
     -DSPANPROF_BUILD_TESTS=OFF -DSPANPROF_BUILD_BENCHMARKS=ON

@@ -66,46 +66,65 @@ build_node_typescript() {
     "$(node_program "$NODE_VERSION")" "$NODE_PACKAGE/node_modules/typescript/bin/tsc" -p "$NODE_PACKAGE"
 }
 
-# build_node_addon VERSION: build/node/VERSION/spanprof.node, and a copy where the package in the tree looks.
+# build_node_addon VERSION FOLDER OPTION...: FOLDER/VERSION/spanprof.node. The options are build.js's.
 build_node_addon() {
-  local folder=$NODE_BUILD/$1 launcher
+  local version=$1 folder=$2/$1 core=$2/core launcher
+  shift 2
   launcher=$(command -v ccache || true)
-  SPANPROF_COMPILER_LAUNCHER=$launcher "$(node_program "$1")" "$NODE_PACKAGE/tools/build.js" \
-    --output "$folder/spanprof.node" --objects "$folder/objects" --core-objects "$NODE_BUILD/core" \
-    --headers "$(node_home "$1")/include/node" --jobs "$JOBS" --werror --install
+  SPANPROF_COMPILER_LAUNCHER=$launcher "$(node_program "$version")" "$NODE_PACKAGE/tools/build.js" \
+    --output "$folder/spanprof.node" --objects "$folder/objects" --core-objects "$core" \
+    --headers "$(node_home "$version")/include/node" --jobs "$JOBS" --werror "$@"
 }
 
-# Everything that a test or a benchmark of Node.js needs.
+# Everything that a test or a benchmark of Node.js needs, with copies of the addons where the package in the tree looks.
 build_node() {
   local version
   build_node_typescript || return 1
-  for version in "${NODE_FOUND[@]}"; do build_node_addon "$version" || return 1; done
+  for version in "${NODE_FOUND[@]}"; do build_node_addon "$version" "$NODE_BUILD" --install || return 1; done
+}
+
+# write_node_compile_commands FOLDER: how the addon's files are compiled for the main version, for clang-tidy.
+write_node_compile_commands() {
+  "$(node_program "$NODE_VERSION")" "$NODE_PACKAGE/tools/build.js" --compile-commands "$1" \
+    --headers "$(node_home "$NODE_VERSION")/include/node"
 }
 
 # Tests that Node.js's version changes little for: what is read, packed and installed, and memory.
-NODE_TESTS_ONCE=(source_maps install http_memory)
-# And those that run in each version, beside test/*.test.js.
-NODE_TESTS_EACH=(auto opentelemetry)
+NODE_TESTS_ONCE=("$NODE_PACKAGE"/test/package/{source_maps,install,http_memory}.test.js)
+# And those that run in each version.
+NODE_TESTS_EACH=("$NODE_PACKAGE"/test/*.test.js "$NODE_PACKAGE"/test/package/{auto,opentelemetry}.test.js)
 
 part_node() {
-  local version name tests status=0
+  local version status=0
   need
   ensure_node_versions || skip_part "$NODE_PROBLEMS"
   record_node_problems
   build_preset release -DSPANPROF_BUILD_TESTS=OFF -DSPANPROF_BUILD_BENCHMARKS=OFF # The outside reader.
-  build_node
+  with_core_archives build_node
   for version in "${NODE_FOUND[@]}"; do
     echo "-- Node.js $version"
     record_command "exports, Node.js $version" tools/check_exports "$NODE_BUILD/$version/spanprof.node" \
       "$NODE_PACKAGE/src/exports.txt"
-    tests=("$NODE_PACKAGE"/test/*.test.js)
-    for name in "${NODE_TESTS_EACH[@]}"; do tests+=("$NODE_PACKAGE/test/package/$name.test.js"); done
-    run_node_tests "$version" "${tests[@]}" || status=$?
+    run_node_tests "$version" "${NODE_TESTS_EACH[@]}" || status=$?
   done
-  tests=()
-  for name in "${NODE_TESTS_ONCE[@]}"; do tests+=("$NODE_PACKAGE/test/package/$name.test.js"); done
-  run_node_tests "${NODE_FOUND[0]}" "${tests[@]}" || status=$?
+  run_node_tests "${NODE_FOUND[0]}" "${NODE_TESTS_ONCE[@]}" || status=$?
   return "$status"
+}
+
+# The addon and its core inside Node.js, on one version. Node.js is not instrumented, and keeps what it has allocated to
+# the end: leaks are looked for by the tests themselves. It has alternate stacks of its own, which the sanitizer would free.
+part_node_asan() {
+  need
+  ensure_node_version "$NODE_VERSION" || skip_part "$INSTALL_PROBLEM"
+  NODE_FOUND=("$NODE_VERSION")
+  build_preset release -DSPANPROF_BUILD_TESTS=OFF -DSPANPROF_BUILD_BENCHMARKS=OFF # The outside reader.
+  build_node_typescript
+  local folder=$ROOT/build/node-asan
+  build_node_addon "$NODE_VERSION" "$folder" --sanitize address
+  NODE_TEST_PROGRAM=(env "LD_PRELOAD=$(g++ -print-file-name=libasan.so)"
+    "SPANPROF_NODE_ADDON=$folder/$NODE_VERSION/spanprof.node"
+    ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:abort_on_error=1:use_sigaltstack=0 node)
+  run_node_tests "$NODE_VERSION" "${NODE_TESTS_EACH[@]}"
 }
 
 record_node_problems() {
@@ -116,12 +135,13 @@ record_node_problems() {
 }
 
 # run_node_tests VERSION FILE...: Node's own test runner, with a reporter whose lines ./dev counts.
+NODE_TEST_PROGRAM=(node)
 run_node_tests() {
   local version=$1
   shift
   PATH=$(node_home "$version")/bin:$PATH SPANPROF_COMMAND=$ROOT/build/release/bin/spanprof \
     SPANPROF_NODE_HOMES=$(node_homes) \
-    record_script node --test --test-concurrency=1 \
+    record_script "${NODE_TEST_PROGRAM[@]}" --test --test-concurrency=1 \
     --test-reporter="$NODE_PACKAGE/tools/test_reporter.js" "$@"
 }
 

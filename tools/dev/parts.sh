@@ -4,7 +4,7 @@
 # shellcheck disable=SC2034 # Used by ./dev.
 DEFAULT_PARTS=(unit jvm ruby node rust release asan tsan clang models fuzz arm64 musl macos format shell tidy exports)
 # Not in every run: what takes too long, which ./dev soak has, and what another part has too.
-OTHER_PARTS=(slow hostile coroutine ubsan ruby_newer ruby_gem ruby_asan node_package)
+OTHER_PARTS=(slow hostile coroutine ubsan ruby_newer ruby_gem ruby_asan node_package node_asan)
 TEST_PARTS=("${DEFAULT_PARTS[@]}" "${OTHER_PARTS[@]}")
 
 describe_part() {
@@ -17,6 +17,7 @@ describe_part() {
     ruby_asan) echo "the Ruby extension under AddressSanitizer" ;;
     node) echo "the package for Node.js, built from the tree, in ${NODE_VERSIONS[*]}" ;;
     node_package) echo "the package for Node.js, packed and installed as users install it" ;;
+    node_asan) echo "the package for Node.js under AddressSanitizer" ;;
     rust) echo "the Rust crate, with tokio and under the command" ;;
     slow) echo "the tests that take minutes or large downloads" ;;
     hostile) echo "a hostile neighbour of the profiler, for ${SPANPROF_HOSTILE_SECONDS:-40} seconds" ;;
@@ -44,7 +45,7 @@ sets_of_part() {
     release | exports) echo build test bench ;;
     jvm) echo build jdk maven ;;
     ruby | ruby_newer | ruby_gem | ruby_asan) echo build ruby ;;
-    node | node_package) echo build node ;;
+    node | node_package | node_asan) echo build node ;;
     rust) echo build rust ;;
     clang) echo build test clang ;;
     models) echo models ;;

@@ -15,7 +15,7 @@ part_ruby() {
   need
   ensure_sets ruby_server || record skipped 0 "puma: $INSTALL_PROBLEM"
   build_preset release -DSPANPROF_BUILD_TESTS=OFF -DSPANPROF_BUILD_BENCHMARKS=OFF # The outside reader.
-  build_ruby_extension
+  with_core_archives build_ruby_extension
   RUBY_GEM=$(pack_gem)
   record skipped 1 "the same in the Ruby of Debian $NEWER_RUBY_SUITE: run by ./dev test ruby_newer and ./dev soak"
   run_ruby_tests
@@ -61,8 +61,8 @@ install_in_newer_ruby() {
   NEWER_RUBY_TESTS=${installed#"$NEWER_RUBY_SYSTEM"}/test
 }
 
-# As gem install does it, except that the core's sources are the tree's and warnings are errors. Makefiles of
-# mkmf know nothing of headers, so everything is compiled again; ccache makes that a matter of seconds.
+# As gem install does it, except that the core is the tree's and warnings are errors. Makefiles of mkmf know nothing
+# of headers, so everything is compiled again; ccache makes that a matter of seconds.
 build_ruby_extension() (
   mkdir -p "$RUBY_BUILD/objects"
   cd "$RUBY_BUILD/objects" || exit

@@ -88,7 +88,8 @@ try("Ruby cannot be asked what it has") do
 end
 
 own = Dir.glob(File.join(here, "*.cc")).map { |file| File.basename(file) }.sort << clocks.file
-files = core.files
+# In spanprof's own tree the core may be there as archives already. All of one is taken: others may call the core too.
+archives, files = core.files.partition { |file| file.end_with?(".a") }
 $srcs = own + files.map { |file| File.basename(file) }
 $objs = $srcs.map { |file| file.sub(/\.cc?\z/, ".o") }
 leave_out("two sources have the same name") if $objs.uniq.size != $objs.size
@@ -99,7 +100,7 @@ $CXXFLAGS << " -std=c++20 -O2 -fvisibility=hidden -fvisibility-inlines-hidden -W
 $CXXFLAGS << " -g0" unless InstallCheck.enabled?(ENV["SPANPROF_DEBUG"]) # of 49 MB, 45 would be for debuggers
 $CXXFLAGS << " -Werror" if InstallCheck.enabled?(ENV["SPANPROF_WARNINGS_ARE_ERRORS"])
 $CFLAGS << " -fvisibility=hidden #{clocks.flags}"
-$LOCAL_LIBS << " #{$spanprof_zlib}"
+$LOCAL_LIBS << " -Wl,--whole-archive #{archives.join(' ')} -Wl,--no-whole-archive #{$spanprof_zlib}"
 
 # What is exported, and that the library stays: handlers and other copies may call into it at any time.
 exports = File.readlines(File.expand_path("../exports.txt", __FILE__)).map(&:strip)
