@@ -29,11 +29,14 @@ thread_local int collections = 0;
 
 void OnCollectionBegins(v8::Isolate* /*isolate*/, v8::GCType /*type*/,
                         v8::GCCallbackFlags /*flags*/) {
-  if (collections++ == 0) SetGate(0);
+  SetGate(0);
+  ++collections;
 }
 
 void OnCollectionEnds(v8::Isolate* isolate, v8::GCType /*type*/, v8::GCCallbackFlags /*flags*/) {
-  if (collections > 0 && --collections == 0) SetGate(AddressOf(ContinuationSlot(isolate)));
+  if (collections == 0) return;  // it began before anything was published
+  --collections;
+  if (collections == 0) SetGate(AddressOf(ContinuationSlot(isolate)));
 }
 
 }  // namespace
