@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "sampling/perf_event.h"
 #include "sampling/signal_dispatch.h"
 
 namespace spanprof::sampling {
@@ -77,9 +78,9 @@ uint64_t MonotonicNanoseconds() {
   return Nanoseconds(now);
 }
 
-void CpuClock::Configure(uint64_t interval_ns) {
+void CpuClock::Configure(uint64_t interval_ns, bool may_use_perf) {
   ChangeInterval(interval_ns);
-  use_perf_ = interval_ns < KernelTickNanoseconds();
+  use_perf_ = may_use_perf && interval_ns < KernelTickNanoseconds();
   perf_events_ = 0;
   rlimit files = {};
   perf_limit_ = 0;
@@ -114,39 +115,15 @@ bool CpuClock::ArmTimer(SampledThread& thread) {
 bool CpuClock::ArmPerf(SampledThread& thread) {
   if (perf_events_ >= perf_limit_) return false;
   const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
-  perf_event_attr attributes = {};
-  attributes.size = sizeof attributes;
-  attributes.type = PERF_TYPE_SOFTWARE;
-  attributes.config = PERF_COUNT_SW_CPU_CLOCK;
-  attributes.sample_period = interval_ns();
-  attributes.disabled = 1;
-  attributes.wakeup_events = 1;
-  attributes.exclude_hv = 1;
-  int fd = static_cast<int>(
-      syscall(SYS_perf_event_open, &attributes, tid, -1, -1, PERF_FLAG_FD_CLOEXEC));
-  if (fd < 0 && (errno == EACCES || errno == EPERM)) {
-    attributes.exclude_kernel = 1;  // all that perf_event_paranoid=2 allows
-    fd = static_cast<int>(
-        syscall(SYS_perf_event_open, &attributes, tid, -1, -1, PERF_FLAG_FD_CLOEXEC));
-  }
+  const int fd = OpenPerfEvent(tid, interval_ns(), static_cast<int>(perf_limit_) * 3);
   if (fd < 0) return false;
-  // Out of the way of programs that expect small numbers.
-  const int high = fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(perf_limit_) * 3);
-  if (high >= 0) {
-    Close(fd);
-    fd = high;
-  }
-  f_owner_ex owner = {};
-  owner.type = F_OWNER_TID;
-  owner.pid = static_cast<pid_t>(tid);
   thread.perf_count = 0;
   thread.perf_taken_ns = 0;
   thread.perf_unread = 0;
   thread.perf_fd.store(fd, std::memory_order_release);
   // It goes on by itself. To stop it at each signal and start it anew in the handler takes longer
   // than all the rest of a sample, and the kernel keeps no more than one signal waiting anyway.
-  if (fcntl(fd, F_SETFL, O_ASYNC) != 0 || fcntl(fd, F_SETSIG, kSamplingSignal) != 0 ||
-      fcntl(fd, F_SETOWN_EX, &owner) != 0 || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) != 0) {
+  if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) != 0) {
     thread.perf_fd.store(-1, std::memory_order_release);
     Close(fd);
     return false;

@@ -30,8 +30,8 @@ constexpr uint64_t NextMultiple(uint64_t now_ns, uint64_t interval_ns) {
 
 class CpuClock {
  public:
-  // `use_perf`: where the interval is shorter than a tick.
-  void Configure(uint64_t interval_ns);
+  // `may_use_perf`: where the interval is shorter than a tick.
+  void Configure(uint64_t interval_ns, bool may_use_perf);
   // Signal-safe.
   uint64_t interval_ns() const { return interval_ns_.load(std::memory_order_relaxed); }
   // Of signals to come, also of those that are armed: Rearm has to follow for each. The source

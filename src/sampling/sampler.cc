@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "context/platform.h"
+#include "sampling/perf_event.h"
 #include "sampling/signal_dispatch.h"
 #include "sampling/thread_hooks.h"
 #include "sampling/threads_lock.h"
@@ -55,13 +56,14 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
   cpu_signals_ = 0;
   cpu_value_ns_ = 0;
   late_cpu_ns_ = 0;
+  scan_ = 0;  // the first one finds who was there before
   own_cpu_ns_ = 0;
   sampled_cpu_ns_ = 0;
   handler_ns_ = 0;
   budget_ = CpuBudget(options.max_cpu_percent);
   slowdown_ = 1;
   if (Result<void> mapped = code_map_.Refresh(); !mapped) return mapped;
-  cpu_clock_.Configure(options.cpu_interval_ns == 0 ? kDrainIntervalNs : options.cpu_interval_ns);
+  ConfigureCpuClock();
   if (Result<void> installed = InstallSignalHandler(&Sampler::TakeSignal); !installed) {
     return installed;
   }
@@ -75,6 +77,17 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
   threads_.ForEach([this](SampledThread& thread) { RemoveThread(thread); });
   running_.store(false, std::memory_order_release);
   return started;
+}
+
+// An interval that the kernel's tick would lengthen is kept to by perf events, unless these alone
+// took more than the program has allowed.
+void Sampler::ConfigureCpuClock() {
+  const uint64_t interval =
+      options_.cpu_interval_ns == 0 ? kDrainIntervalNs : options_.cpu_interval_ns;
+  const bool below_tick = interval < KernelTickNanoseconds();
+  perf_event_ns_ = budget_.has_limit() && below_tick ? PerfEventNanoseconds() : 0;
+  perf_is_too_dear_ = perf_event_ns_ * 100 > interval * options_.max_cpu_percent;
+  cpu_clock_.Configure(interval, !perf_is_too_dear_);
 }
 
 Result<void> Sampler::StartThread() {
@@ -220,6 +233,7 @@ Sampler::Counters Sampler::counters() const {
       result[kNames[i]] = value;
     }
   }
+  if (perf_is_too_dear_) result["sampler.perf_event_too_dear_ns"] = perf_event_ns_;
   if (buffer_.dropped() != 0) result["sampler.buffer_full"] = buffer_.dropped();
   if (late_cpu_ns_ != 0) result["sampler.late_thread_cpu_ns"] = late_cpu_ns_;
   if (options_.cpu_interval_ns != 0 && !running()) {

@@ -116,6 +116,7 @@ class Sampler final : public RuntimeEvents {
               const ucontext_t& at);
   void ReadContext(uint32_t tid, RawSample& sample) const;
 
+  void ConfigureCpuClock();
   Result<void> StartThread();
   void Run();
   void Finish();
@@ -160,6 +161,8 @@ class Sampler final : public RuntimeEvents {
   SampleBuffer buffer_;
   SampledThreads threads_;
   CpuClock cpu_clock_;
+  uint64_t perf_event_ns_ = 0;  // what one takes; 0: nobody asked
+  bool perf_is_too_dear_ = false;
   uint32_t pid_ = 0;
   static constexpr unsigned kMaxOwnThreads = 4;
   std::atomic<uint32_t> own_tids_[kMaxOwnThreads] = {};

@@ -22,11 +22,8 @@ namespace {
 constexpr uint64_t kNameLifetimeNs = 100'000'000;
 // A handler that seems to take longer was interrupted: another thread had its processor.
 constexpr uint64_t kLongestHandlerNs = 100'000;
-// What the kernel takes for a signal besides, which a process cannot measure by the way. For a perf
-// event it is what a virtual machine was seen to take, where its timer has to be set by the host;
-// where it takes less, less is sampled than might be.
+// What the kernel takes for a timer's signal besides, which a process cannot measure by the way.
 constexpr uint64_t kSignalNs = 2'000;
-constexpr uint64_t kPerfSignalNs = 30'000;
 
 uint64_t OwnCpuNanoseconds() {
   timespec time = {};
@@ -101,7 +98,8 @@ bool Sampler::TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at) {
 void Sampler::CountHandlerTime(uint64_t began_ns, bool from_perf) {
   if (options_.max_cpu_percent == 0) return;
   const uint64_t took = std::min(MonotonicNanoseconds() - began_ns, kLongestHandlerNs);
-  handler_ns_.fetch_add(took + (from_perf ? kPerfSignalNs : kSignalNs), std::memory_order_relaxed);
+  const uint64_t signal = from_perf ? std::max(perf_event_ns_, kSignalNs) : kSignalNs;
+  handler_ns_.fetch_add(took + signal, std::memory_order_relaxed);
 }
 
 // A call that our signal has ended early.

@@ -243,6 +243,8 @@ TEST(Sampler, CanBeStartedAndStoppedAgainAndAgain) {
     usleep(20000);
     Sampler::Instance().Stop();
     EXPECT_EQ(tally.wrong, 0u);
+    // Both threads were there before.
+    EXPECT_EQ(Sampler::Instance().counters().count("sampler.late_thread_cpu_ns"), 0u);
   }
   stop = true;
   worker.join();
