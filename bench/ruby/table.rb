@@ -16,7 +16,12 @@ run = lambda do |*arguments|
 end
 
 def median(values)
-  values.sort[values.size / 2]
+  sorted = values.sort
+  (sorted[(sorted.size - 1) / 2] + sorted[sorted.size / 2]) / 2
+end
+
+def percent(value)
+  format("%.2f %%", value * 100)
 end
 
 begin
@@ -28,22 +33,27 @@ end
 
 results = Hash.new { |hash, key| hash[key] = [] }
 rounds.times do
-  PROFILERS.keys.shuffle.each do |name|
-    results[name] << run.call(File.join(here, "overhead.rb"), name).split.map(&:to_f)
-  end
-end
-base = results["nothing"].map(&:first)
-puts "Ruby #{RUBY_VERSION}, #{rounds} runs of each, in turn; CPU time, once started, relative to the run without a profiler in the same round"
-puts format("%-28s %12s %12s %18s %16s", "", "median", "best/best", "samples a CPU s", "EINTR of 40 polls")
-results.each do |name, runs|
-  ratios = runs.each_index.map { |i| runs[i][0] / base[i] }
-  polls = run.call(File.join(here, "overhead.rb"), name, "polls").split.last
-  puts format("%-28s %12.4f %12.4f %18.0f %16s", name, median(ratios), runs.map(&:first).min / base.min,
-              runs.sum { |r| r[2] } / runs.sum { |r| r[1] }, polls)
+  PROFILERS.keys.shuffle.each { |name| results[name] << run.call(File.join(here, "overhead.rb"), name).split.map(&:to_f) }
 end
 
-puts "", "Nanoseconds of thread CPU time, best of 9"
-without = run.call(File.join(here, "calls.rb"), "without")
-with = run.call(File.join(here, "calls.rb"))
-without.each_line { |line| puts format("%-34s %8.1f", "#{line.split("\t")[0]}, without the gem", line.split("\t")[1].to_f) }
-with.each_line { |line| puts format("%-34s %8.1f", *line.split("\t").then { |name, value| [name, value.to_f] }) }
+puts "Ruby #{RUBY_VERSION}. CPU time that a profiler adds to the program's, its own threads' included: the median of all turns of #{rounds} " \
+     "processes, and the lowest and highest median of one process."
+puts
+puts "| | adds | samples a CPU second | µs a sample | EINTR of 40 polls |"
+puts "|---|---|---|---|---|"
+PROFILERS.each_key do |name|
+  of_processes = results[name].map { |numbers| median(numbers[0...-1]) }
+  rate = median(results[name].map(&:last))
+  added = median(results[name].flat_map { |numbers| numbers[0...-1] })
+  polls = run.call(File.join(here, "overhead.rb"), name, "polls").strip
+  puts format("| %s | %s (%s to %s) | %.0f | %s | %s |", name, percent(added), percent(of_processes.min), percent(of_processes.max), rate,
+              rate.zero? ? "" : format("%.1f", added / rate * 1e6), polls)
+end
+
+puts "", "Nanoseconds of thread CPU time, best of 9:", "", "| | ns |", "|---|---|"
+[["calls.rb", "without"], ["calls.rb"]].each do |script, *arguments|
+  run.call(File.join(here, script), *arguments).each_line do |line|
+    name, value = line.split("\t")
+    puts format("| %s%s | %.1f |", name, arguments.empty? ? "" : ", without the gem", value.to_f)
+  end
+end

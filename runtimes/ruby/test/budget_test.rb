@@ -30,14 +30,31 @@ class BudgetTest < Minitest::Test
     end
   end
 
+  def perf_events?
+    paranoid = "/proc/sys/kernel/perf_event_paranoid"
+    File.exist?(paranoid) && (Process.uid == 0 || File.read(paranoid).to_i <= 2)
+  end
+
+  # Fewer samples stand for the same time.
+  def cpu_time(profile)
+    profile.samples.sum { |sample| sample.values[1] }
+  end
+
+  # In wall time too, which costs more than a timer's samples do.
   def test_it_slows_down_and_says_so
-    profile, slowdown = record(cpu: "100us")
+    profile, slowdown = record(cpu: "4ms", wall: "1ms", maxcpu: 1)
     assert_operator slowdown, :>, 1
     assert_operator profile.counter("sampler.slowed_down"), :>, 0
     assert_operator profile.counter("sampler.slowed_down_ns"), :>, 500_000_000
-    # Fewer samples stand for the same time.
-    time = profile.samples.sum { |sample| sample.values[1] }
-    assert_in_delta 3.5e9, time, 0.7e9
+    assert_in_delta 3.5e9, cpu_time(profile), 0.7e9
+  end
+
+  # An event of perf takes more than 2 us everywhere, which is more than 2 % of 100 us.
+  def test_it_does_without_events_that_alone_would_take_more
+    skip "this process gets no events of perf" unless perf_events?
+    profile, = record(cpu: "100us")
+    assert_operator profile.counter("sampler.perf_event_too_dear_ns"), :>, 2_000
+    assert_in_delta 3.5e9, cpu_time(profile), 0.7e9
   end
 
   def test_it_does_not_where_it_may_take_what_it_takes

@@ -67,6 +67,7 @@ VALUE Start(VALUE, VALUE options) {
   StringValueCStr(options);
   if (!IsRecording()) {
     runtime.frames().Clear();
+    runtime.resolver().ForgetThreads();
     runtime.contexts().FindThreads();
   }
   runtime.resolver().Start();

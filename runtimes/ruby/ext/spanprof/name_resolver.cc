@@ -74,6 +74,11 @@ void NameResolver::Stop() {
   asked_.Increment();
 }
 
+void NameResolver::ForgetThreads() {
+  const std::lock_guard<std::mutex> lock(names_lock_);
+  thread_names_.clear();
+}
+
 VALUE NameResolver::ThreadMain(void* self) {
   // However it ends: the program may kill every thread that it finds.
   return rb_ensure(&NameResolver::Loop, reinterpret_cast<VALUE>(self), &NameResolver::Ended,

@@ -30,6 +30,8 @@ class NameResolver {
   // Starts the Ruby thread, unless it runs. May raise.
   void Start();
   void Stop();
+  // Names of threads, which are kept when a thread has ended: before another recording begins.
+  void ForgetThreads();
 
   // ---- For the sampler's thread ----
   // Null: the VM could not be asked in time.

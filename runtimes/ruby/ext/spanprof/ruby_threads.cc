@@ -1,11 +1,21 @@
 #include "ruby_threads.h"
 
+#include <algorithm>
+
 #include "gvl_waits.h"
 #include "protected_call.h"
+#include "sampling/cpu_clock.h"
 
 namespace spanprof::ruby {
+namespace {
+
+// No handler looks at an object for so long.
+constexpr uint64_t kPruneIntervalNs = 100'000'000;
+
+}  // namespace
 
 RubyThread* RubyThreads::Begin(uint32_t tid, VALUE thread, VALUE fiber) {
+  if (present_.size() >= many_) Prune();
   RubyThread* place = Find(tid);
   const bool is_new = place == nullptr;
   for (std::size_t step = 0; place == nullptr && step < kMaxSteps; ++step) {
@@ -32,15 +42,23 @@ RubyThread* RubyThreads::Begin(uint32_t tid, VALUE thread, VALUE fiber) {
   return place;
 }
 
-// The thread's object stays until it is pruned: a handler may be looking at it just now.
-void RubyThreads::End(RubyThread& thread) {
+void RubyThreads::TellHandlersOfEnd(RubyThread& thread) {
   thread.ended.store(true, std::memory_order_release);
   thread.fiber.store(0, std::memory_order_relaxed);
   thread.context_box.store(0, std::memory_order_relaxed);
 }
 
+void RubyThreads::End(RubyThread& thread) {
+  TellHandlersOfEnd(thread);
+  // Its handlers run on the calling thread: none is looking at the object just now.
+  thread.thread.store(0, std::memory_order_relaxed);
+}
+
 void RubyThreads::Prune() {
-  ForEach([this](RubyThread& thread) {
+  const uint64_t now = sampling::MonotonicNanoseconds();
+  if (now - pruned_ns_ < kPruneIntervalNs) return;
+  pruned_ns_ = now;
+  ForEach([](RubyThread& thread) {
     const VALUE object = thread.thread.load(std::memory_order_relaxed);
     bool alive = true;
     static const ID kAlive = rb_intern("alive?");
@@ -48,14 +66,19 @@ void RubyThreads::Prune() {
     // While it was asked, another may have begun in its place.
     if (alive || thread.thread.load(std::memory_order_relaxed) != object) return;
     // First handlers are told; the next time nobody can be looking at its objects any more.
-    if (!thread.ended.load(std::memory_order_relaxed)) {
-      End(thread);
-      return;
+    if (thread.ended.load(std::memory_order_relaxed)) {
+      thread.thread.store(0, std::memory_order_relaxed);
+    } else {
+      TellHandlersOfEnd(thread);
     }
-    thread.thread.store(0, std::memory_order_relaxed);
-    thread.tid.store(kFormer, std::memory_order_release);
-    std::erase(present_, &thread);
   });
+  std::erase_if(present_, [](RubyThread* thread) {
+    if (thread->thread.load(std::memory_order_relaxed) != 0) return false;
+    thread->tid.store(kFormer, std::memory_order_release);
+    return true;
+  });
+  // Each thread's share of the next time is small.
+  many_ = std::max(kFewThreads, 2 * present_.size());
 }
 
 void RubyThreads::Mark() const {

@@ -5,7 +5,8 @@
 //
 // A native thread that has run a Ruby thread keeps the VM's pointer to it, also when that Ruby
 // thread has ended, and may be used for another one. So a thread object stays here, and is kept
-// alive, until it is known to have ended (End, or Prune for those that nobody reports).
+// alive, until it is known to have ended: End, or Prune for those that nobody reports. Programs
+// make threads by the thousand, recorded or not, so Begin prunes too.
 //
 // Find is SIGNAL-SAFE, for the calling thread's own entry. The rest is for a thread that holds the
 // VM's lock.
@@ -26,7 +27,7 @@ enum class LockState : uint8_t { kUnknown, kHas, kWaits, kWithout };
 struct RubyThread {
   std::atomic<uint32_t> tid{0};
   std::atomic<bool> ended{false};
-  std::atomic<VALUE> thread{0};
+  std::atomic<VALUE> thread{0};  // 0: it has ended, and told us
   // The fiber whose context the thread has published; 0 while that changes.
   std::atomic<VALUE> fiber{0};
   // Its FiberContext object, or 0: it never had a context.
@@ -71,8 +72,10 @@ class RubyThreads {
 
   // A thread begins on `tid`, or was found there. Null: there is no room, which is counted.
   RubyThread* Begin(uint32_t tid, VALUE thread, VALUE fiber);
+  // The calling thread ends: whatever handler comes after this looks at none of its objects.
   static void End(RubyThread& thread);
-  // Lets go of threads that had ended when it was called the last time.
+  // Lets go of threads that have told us that they end, and of others that had ended when it was
+  // called the last time. Does nothing if that was just now.
   void Prune();
   // The visitor may ask Ruby something, which lets other threads run: they begin and end here
   // meanwhile. So a copy is gone through, and those that have gone since are left out.
@@ -94,13 +97,19 @@ class RubyThreads {
  private:
   static constexpr uint32_t kFree = 0;              // and it always was: probing ends here
   static constexpr uint32_t kFormer = 0xFFFFFFFFu;  // a thread was here: probing goes on
+  static constexpr std::size_t kFewThreads = 64;
 
   static std::size_t HashOf(uint32_t tid) noexcept {
     return static_cast<std::size_t>(tid * 0x9E3779B1u) >> 8;
   }
 
+  // Handlers are told first; what they may be looking at stays.
+  static void TellHandlersOfEnd(RubyThread& thread);
+
   RubyThread places_[kPlaces];
   std::vector<RubyThread*> present_;
+  std::size_t many_ = kFewThreads;  // so many are a reason to prune
+  uint64_t pruned_ns_ = 0;
   std::atomic<uint64_t> refused_{0};
 };
 
