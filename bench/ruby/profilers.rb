@@ -50,8 +50,12 @@ add_stackprof("stackprof cpu 1 ms", :cpu, 1000)
 add_spanprof("spanprof cpu 1 ms", { :cpu => "1ms" }, SETTLE_WITHIN_LIMIT)
 add_spanprof("spanprof cpu 4 ms, no limit", :cpu => "4ms", :maxcpu => 0)
 add_spanprof("spanprof cpu 1 ms, no limit", :cpu => "1ms", :maxcpu => 0)
+add_stackprof("stackprof wall 10 ms", :wall, 10_000)
+add_spanprof("spanprof wall 10 ms", { :wall => "10ms" }, SETTLE_WALL)
 add_stackprof("stackprof wall 1 ms", :wall, 1000)
 add_spanprof("spanprof wall 1 ms", { :wall => "1ms" }, SETTLE_WALL)
 # Until all names are known its thread often waits for the VM's lock.
 add_spanprof("spanprof wall 1 ms, no limit", { :wall => "1ms", :maxcpu => 0 }, SETTLE_WALL)
+# Both are called for every object, whether it is sampled or not.
+add_stackprof("stackprof object, each 1000th", :object, 1000)
 add_spanprof("spanprof alloc 512k", :alloc => "512k")

@@ -259,6 +259,6 @@ prepare_node_benchmark() {
   ensure_node_version "$NODE_VERSION" || die "$INSTALL_PROBLEM"
   ensure_node_peers || echo "$INSTALL_PROBLEM"
   NODE_FOUND=("$NODE_VERSION")
-  quietly node_addon build_node
+  quietly node_addon with_core_archives build_node
   export SPANPROF_NODE=${SPANPROF_NODE:-$(node_program "$NODE_VERSION")} SPANPROF_NODE_PEERS=$NODE_PEERS_HOME
 }
