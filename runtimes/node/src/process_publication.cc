@@ -37,23 +37,25 @@ Result<void> ProcessPublication::Begin(int64_t record_offset) {
   }
   record_offset_ = record_offset;
   if (resource_.empty()) resource_ = ReadResource(Options()).attributes;
-  begun_ = true;
-  Publish();
-  return {};
+  begun_ = Publish();
+  if (begun_) return {};
+  return Fail(ENOTSUP,
+              "the process context (OTEL_CTX) cannot be published: memory has no names here",
+              "use a kernel that has memfd_create");
 }
 
 void ProcessPublication::SetResource(std::vector<ResourceAttribute> resource) {
   const std::lock_guard<std::mutex> lock(mutex_);
   resource_ = std::move(resource);
-  if (begun_) Publish();
+  if (begun_) (void)Publish();
 }
 
 void ProcessPublication::NamesChanged() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (begun_) Publish();
+  if (begun_) (void)Publish();
 }
 
-void ProcessPublication::Publish() {
+bool ProcessPublication::Publish() {
   // A table's header is its class and its length.
   constexpr int64_t kTableHeaderSize = 2 * v8::internal::kApiTaggedSize;
   const context::ThreadSchema schema = {
@@ -62,7 +64,7 @@ void ProcessPublication::Publish() {
        {internal::kNodeTaggedSizeKey, v8::internal::kApiTaggedSize},
        {internal::kNodeMapTableOffsetKey, static_cast<int64_t>(kMapTableOffset)},
        {internal::kNodeTableHeaderSizeKey, kTableHeaderSize}}};
-  (void)publisher_.Publish(
+  return publisher_.Publish(
       context::EncodeProcessContext(resource_, AttributeNames::Instance().names(), schema));
 }
 

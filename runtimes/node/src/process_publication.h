@@ -19,14 +19,15 @@ class ProcessPublication {
   static ProcessPublication& Instance();
 
   // From the first call on there is something to be read. `record_offset` is where an object of
-  // ours has its record's address. EEXIST: another library publishes for this process.
+  // ours has its record's address. EEXIST: another library publishes for this process. ENOTSUP:
+  // memory cannot be given the name that readers look for.
   Result<void> Begin(int64_t record_offset);
   void SetResource(std::vector<ResourceAttribute> resource);
   // A tag has a new name.
   void NamesChanged();
 
  private:
-  void Publish();
+  bool Publish();
 
   std::mutex mutex_;
   bool begun_ = false;
