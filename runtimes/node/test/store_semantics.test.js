@@ -34,7 +34,7 @@ test('contexts are inherited, and left behind', async () => {
     const other = new AsyncLocalStorage();
     spanprof.start({wall: '1ms', file});
     (async () => {
-      named('before')(150);
+      named('burned_before')(150);
       await spanprof.runWithContext({spanId: '1'}, async () => {
         await null;
         await other.run('x', async () => { await null; named('nested')(150); });
@@ -46,12 +46,12 @@ test('contexts are inherited, and left behind', async () => {
         spanprof.setContext(undefined);
         named('taken_away')(150);
       });
-      named('after')(150);
+      named('burned_after')(150);
     })();
   `);
   assertEndedWell(ended);
-  const expected = { before: undefined, nested: SPAN(1), inner: SPAN(2), outer_again: SPAN(1), was_set: SPAN(3),
-    taken_away: undefined, after: undefined };
+  const expected = { burned_before: undefined, nested: SPAN(1), inner: SPAN(2), outer_again: SPAN(1), was_set: SPAN(3),
+    taken_away: undefined, burned_after: undefined };
   for (const [name, span] of Object.entries(expected)) {
     const samples = of(ended.samples(), name);
     assert.ok(total(samples) > 0, name);
