@@ -2,7 +2,7 @@
 # Finding and installing what the other parts of ./dev need. Sourced by ./dev.
 
 # shellcheck disable=SC2034 # Used by ./dev.
-PACKAGE_SETS=(build test shells bench profilers lint models clang fuzz cross arm64 zig python go jdk java8 browser maven ruby ruby_bench ruby_server jruby debootstrap node rust)
+PACKAGE_SETS=(build test shells bench profilers lint models clang fuzz cross arm64 zig python go jdk postgres java8 browser maven ruby ruby_bench ruby_server jruby debootstrap node rust)
 
 ZIG_VERSION=0.17.0
 # The newest that Debian 12's Go can compile.
@@ -33,6 +33,7 @@ packages_of() {
     python) echo python3-venv ;;
     go) if [[ -z $(find_go) ]]; then echo golang-go; fi ;;
     jdk) echo openjdk-17-jdk-headless ;;
+    postgres) echo postgresql ;;
     # Makes a Java from elsewhere run here: see ensure_java_8.
     java8) echo patchelf debian-archive-keyring ;;
     browser) echo chromium ;;
@@ -94,6 +95,14 @@ apt() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 "$@" </dev/null
 }
 
+# Debian's PostgreSQL starts a server of its own when it is installed, unless it is told not to. The tests
+# start theirs.
+prevent_database_server() {
+  local settings=/etc/postgresql-common/createcluster.conf
+  if [[ -e $settings ]]; then return 0; fi
+  as_root mkdir -p "${settings%/*}" && echo 'create_main_cluster = false' | as_root tee "$settings" >/dev/null
+}
+
 # Sets INSTALL_PROBLEM and returns 1 when the sets are not complete afterwards.
 INSTALL_PROBLEM=
 ensure_sets() {
@@ -120,6 +129,7 @@ ensure_sets() {
     apt update >"$LOGS/setup.log" 2>&1 || true
     APT_UPDATED=1
   fi
+  if [[ " $missing " == *" postgresql "* ]]; then prevent_database_server || true; fi
   # shellcheck disable=SC2086 # A list of words.
   if apt install --no-install-recommends $missing >>"$LOGS/setup.log" 2>&1; then return 0; fi
   INSTALL_PROBLEM="apt-get could not install: $missing ($(grep -m1 '^E:' "$LOGS/setup.log" ||
@@ -166,7 +176,7 @@ require_zig() {
 # ---- Decoders ------------------------------------------------------------------------------------
 
 # Other people's readers of our file formats, for tests/independent_readers.
-DECODER_SETS=(python go jdk browser)
+DECODER_SETS=(python go jdk browser postgres)
 PYTHON_DECODERS_HOME=$CACHE/decoders
 GO_HOME=$CACHE/go
 
