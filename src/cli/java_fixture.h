@@ -104,6 +104,12 @@ class JavaProcess {
                            "/children");
     children >> pid_;
   }
+  // Returns when all its threads have stopped. The one that takes the signal stops the others, and
+  // on a busy machine it may have to wait for its turn.
+  void Stop() const {
+    kill(child_, SIGSTOP);
+    waitpid(child_, nullptr, WUNTRACED);
+  }
   [[nodiscard]] bool IsAlive() const { return waitpid(child_, nullptr, WNOHANG) == 0; }
   void Kill() {
     if (child_ <= 0) return;

@@ -217,7 +217,7 @@ TEST_P(JvmCommand, ACommandThatGaveUpIsNotObeyedLater) {
   const JavaProcess java(Java());
   ASSERT_TRUE(java.is_ready());
   ASSERT_EQ(Ask(java, "start,cpu=1ms,file=" + Path("x.jfr")), 0) << err_;
-  kill(java.pid(), SIGSTOP);
+  java.Stop();
   EXPECT_EQ(Ask(java, "stop", {"--timeout", "300ms"}), 1);
   EXPECT_THAT(err_, HasSubstr("did not answer within 300 ms"));
   kill(java.pid(), SIGCONT);
@@ -230,7 +230,7 @@ TEST_P(JvmCommand, AJvmThatEndsMeanwhileIsToldOf) {
   JavaProcess java(Java());
   ASSERT_TRUE(java.is_ready());
   ASSERT_EQ(Ask(java, "start,cpu=1ms,file=" + Path("x.jfr")), 0) << err_;
-  kill(java.pid(), SIGSTOP);
+  java.Stop();
   Command command({"jvm", java.pid_text(), "status"});
   while (PrivateFoldersIn("/tmp", java.pid()).empty()) usleep(1000);
   kill(java.pid(), SIGKILL);
@@ -243,7 +243,7 @@ TEST_P(JvmCommand, AnInterruptLeavesNothingBehind) {
   const JavaProcess java(Java());
   ASSERT_TRUE(java.is_ready());
   ASSERT_EQ(Ask(java, "start,cpu=1ms,file=" + Path("x.jfr")), 0) << err_;
-  kill(java.pid(), SIGSTOP);
+  java.Stop();
   Command command({"jvm", java.pid_text(), "status"});
   while (PrivateFoldersIn("/tmp", java.pid()).empty()) usleep(1000);
   command.Signal(SIGINT);
