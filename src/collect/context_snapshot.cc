@@ -238,8 +238,9 @@ std::optional<ReadStatus> ReadThreads(MemoryReader& memory, const ProcessMaps& m
 // Threads of Node.js: what they publish is V8's memory, which may only be read while they stand.
 void ReadNodeThreads(MemoryReader& memory, const ProcessMaps& maps, const ProcessContext& process,
                      ContextSnapshot& snapshot) {
-  if (const auto known = CheckNodeLayout(process.node); !known) {
-    snapshot.notes.push_back("the contexts of Node.js cannot be read: " + known.error().message);
+  const auto layout = CompleteNodeLayout(process.node);
+  if (!layout) {
+    snapshot.notes.push_back("the contexts of Node.js cannot be read: " + layout.error().message);
     return;
   }
   const auto variable = FindThreadLocal(memory, maps, kNodeThreadSymbol);
@@ -258,7 +259,7 @@ void ReadNodeThreads(MemoryReader& memory, const ProcessMaps& maps, const Proces
   const StopCounts stops = LookAtStoppedThreads(tids, [&](pid_t tid, uint64_t thread_pointer) {
     const auto address = ThreadLocalAddress(memory, *variable, thread_pointer);
     if (!address) return;
-    const NodeReading reading = ReadNodeContext(memory, process.node, *address);
+    const NodeReading reading = ReadNodeContext(memory, *layout, *address);
     if (reading.outcome == NodeOutcome::kNothingPublished) return;
     owners.push_back(tid);
     readings.push_back(reading);

@@ -10,6 +10,19 @@
 namespace spanprof::collect {
 namespace {
 
+constexpr int64_t kWord = 8;
+// V8 without compressed pointers, which the schema asks for: a map's table is its first field, and
+// a table's header its class and its length.
+constexpr NodeLayout kSchemaLayout = {.record_offset = -1,
+                                      .tagged_size = kWord,
+                                      .map_table_offset = 3 * kWord,
+                                      .table_header_size = 2 * kWord};
+
+bool IsOffset(int64_t offset) {
+  constexpr int64_t kLargestOffset = 4096;
+  return offset > 0 && offset < kLargestOffset && offset % kWord == 0;
+}
+
 // What the walk over V8's map reads through.
 class MapMemory {
  public:
@@ -55,6 +68,9 @@ NodeOutcome Walk(MemoryReader& memory, const NodeLayout& layout, uint64_t variab
     return NodeOutcome::kUnreadable;
   }
   if (continuation == variable.undefined) return NodeOutcome::kNoContext;
+  const int64_t record_offset =
+      variable.record_offset != 0 ? int64_t{variable.record_offset} : layout.record_offset;
+  if (!IsOffset(record_offset)) return NodeOutcome::kMalformed;
 
   const node::MapLayout map_layout = {
       .table_offset = static_cast<uint64_t>(layout.map_table_offset),
@@ -75,7 +91,7 @@ NodeOutcome Walk(MemoryReader& memory, const NodeLayout& layout, uint64_t variab
   if (!node::IsHeapObject(value)) return NodeOutcome::kMalformed;
   uint64_t record = 0;
   const uint64_t object = value - node::kHeapObjectTag;
-  if (!map_memory.Read64(object + static_cast<uint64_t>(layout.record_offset), &record)) {
+  if (!map_memory.Read64(object + static_cast<uint64_t>(record_offset), &record)) {
     return NodeOutcome::kUnreadable;
   }
   if (record == 0) return NodeOutcome::kNoContext;  // its thread is ending
@@ -88,16 +104,19 @@ bool IsNodeSchema(std::string_view schema_version) {
   return schema_version == internal::kNodeSchemaVersion || schema_version == "nodejs_v1";
 }
 
-Result<void> CheckNodeLayout(const NodeLayout& layout) {
-  constexpr int64_t kWord = 8;
-  constexpr int64_t kLargestOffset = 4096;
-  const auto is_offset = [](int64_t offset) {
-    return offset > 0 && offset < kLargestOffset && offset % kWord == 0;
+Result<NodeLayout> CompleteNodeLayout(NodeLayout told) {
+  const NodeLayout layout = {
+      .record_offset = told.record_offset,
+      .tagged_size = told.tagged_size < 0 ? kSchemaLayout.tagged_size : told.tagged_size,
+      .map_table_offset =
+          told.map_table_offset < 0 ? kSchemaLayout.map_table_offset : told.map_table_offset,
+      .table_header_size =
+          told.table_header_size < 0 ? kSchemaLayout.table_header_size : told.table_header_size,
   };
-  // A table's header is its class and its length.
-  if (layout.tagged_size == kWord && layout.table_header_size == 2 * kWord &&
-      is_offset(layout.record_offset) && is_offset(layout.map_table_offset)) {
-    return {};
+  if (layout.tagged_size == kWord && layout.table_header_size == kSchemaLayout.table_header_size &&
+      (layout.record_offset < 0 || IsOffset(layout.record_offset)) &&
+      IsOffset(layout.map_table_offset)) {
+    return layout;
   }
   const auto number = [](int64_t value) {
     return value < 0 ? std::string("not told") : std::to_string(value);

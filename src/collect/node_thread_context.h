@@ -22,15 +22,16 @@ namespace spanprof::collect {
 
 [[nodiscard]] bool IsNodeSchema(std::string_view schema_version);
 
-// ENOTSUP: another layout than the ones that can be read.
-[[nodiscard]] Result<void> CheckNodeLayout(const NodeLayout& layout);
+// What a process context does not tell is as the schema fixes it; the offset of a record may be
+// left to the threads' variables. ENOTSUP: another layout than the ones that can be read.
+[[nodiscard]] Result<NodeLayout> CompleteNodeLayout(NodeLayout told);
 
 enum class NodeOutcome {
   kRecord,
   kNoContext,
   kNothingPublished,  // no thread of JavaScript, or none that has used a context
   kUnreadable,
-  kMalformed,
+  kMalformed,  // or nobody tells where in an object its record is
 };
 
 struct NodeReading {

@@ -47,8 +47,14 @@ class NodeThread : public testing::Test {
     std::memcpy(memory_.Find(kRecord + internal::kOtelAttributesOffset, 3).data(), attribute, 3);
   }
 
-  NodeReading Read() { return ReadNodeContext(memory_, kLayout, kVariable); }
-  NodeOutcome Outcome() { return Read().outcome; }
+  NodeReading Read(const NodeLayout& layout = kLayout) {
+    return ReadNodeContext(memory_, layout, kVariable);
+  }
+  NodeOutcome Outcome(const NodeLayout& layout = kLayout) { return Read(layout).outcome; }
+  void TellRecordOffset(uint32_t offset) {
+    memory_.Store(kVariable,
+                  internal::NodeThreadVariable{kContinuation, kHandle, kHash, offset, kUndefined});
+  }
 
   static constexpr uint64_t kEntry = kTable + 40 + 2 * 8;
   FakeMemory memory_;
@@ -118,12 +124,35 @@ TEST_F(NodeThread, EveryWordMayBeAnything) {
   EXPECT_EQ(Outcome(), NodeOutcome::kRecord);
 }
 
+TEST_F(NodeThread, MayTellItselfWhereARecordIs) {
+  const NodeLayout told_nothing = *CompleteNodeLayout({});
+  EXPECT_EQ(Outcome(told_nothing), NodeOutcome::kMalformed) << "nobody tells";
+  TellRecordOffset(32);
+  EXPECT_EQ(Outcome(told_nothing), NodeOutcome::kRecord);
+  EXPECT_EQ(Outcome({24, 8, 24, 16}), NodeOutcome::kRecord) << "the thread knows better";
+  for (const uint32_t offset : {1u, 33u, 4096u, UINT32_MAX - 7}) {
+    TellRecordOffset(offset);
+    EXPECT_EQ(Outcome(told_nothing), NodeOutcome::kMalformed) << offset;
+  }
+}
+
+TEST(NodeLayout, WhatIsNotToldIsAsTheSchemaHasIt) {
+  const auto layout = CompleteNodeLayout({});
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->record_offset, -1);
+  EXPECT_EQ(layout->tagged_size, 8);
+  EXPECT_EQ(layout->map_table_offset, 24);
+  EXPECT_EQ(layout->table_header_size, 16);
+  EXPECT_EQ(CompleteNodeLayout({40, -1, 32, -1})->record_offset, 40);
+  EXPECT_EQ(CompleteNodeLayout({40, -1, 32, -1})->map_table_offset, 32);
+}
+
 TEST(NodeLayout, OnlyWhatCanBeReadIsAccepted) {
-  EXPECT_TRUE(CheckNodeLayout(kLayout));
+  EXPECT_TRUE(CompleteNodeLayout(kLayout));
   for (const NodeLayout& layout :
-       {NodeLayout(), NodeLayout{32, 4, 24, 16}, NodeLayout{32, 8, 24, 8},
-        NodeLayout{-1, 8, 24, 16}, NodeLayout{32, 8, 1 << 20, 16}, NodeLayout{33, 8, 24, 16}}) {
-    const auto checked = CheckNodeLayout(layout);
+       {NodeLayout{32, 4, 24, 16}, NodeLayout{32, 8, 24, 8}, NodeLayout{0, 8, 24, 16},
+        NodeLayout{32, 8, 1 << 20, 16}, NodeLayout{33, 8, 24, 16}, NodeLayout{-1, 4, -1, -1}}) {
+    const auto checked = CompleteNodeLayout(layout);
     ASSERT_FALSE(checked);
     EXPECT_NE(checked.error().message.find("tagged_size"), std::string::npos);
   }

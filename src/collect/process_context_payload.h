@@ -28,7 +28,8 @@ inline constexpr std::size_t kMaxResourceAttributes = 1024;
 // A list's elements, and what is neither a list nor a scalar (a key-value list, bytes), are text.
 using AttributeValue = std::variant<std::string, bool, int64_t, double, std::vector<std::string>>;
 
-// How V8's objects are laid out in the process, as the draft for Node.js has it told.
+// How V8's objects are laid out in the process, as the first versions of the draft for Node.js have
+// it told.
 struct NodeLayout {
   int64_t record_offset = -1;  // in an object that leads to a record
   int64_t tagged_size = -1;

@@ -35,7 +35,9 @@ struct SampleField {
 struct LabelField {
   enum : uint32_t { kKey = 1, kStr = 2, kNum = 3, kNumUnit = 4 };
 };
-// From 100 on they are ours: protobuf readers skip fields that they do not know.
+// Up to 15 they are ours where profile.proto has none: readers of protobuf skip what they do not
+// know, but npm's pprof-format takes a tag for one byte, so there is no number above. In comments,
+// by the number of a mapping or location, they would outlive a merge, which counts these anew.
 struct MappingField {
   enum : uint32_t {
     kId = 1,
@@ -48,13 +50,24 @@ struct MappingField {
     kHasFilenames = 8,
     kHasLineNumbers = 9,
     kHasInlineFrames = 10,
-    kRealStart = 100,
-    kRealEnd = 101,
-    kRealFileOffset = 102,
+    kRealStart = 13,
+    kRealEnd = 14,
+    kRealFileOffset = 15,
+    // The same in files of before; only read.
+    kOldRealStart = 100,
+    kOldRealEnd = 101,
+    kOldRealFileOffset = 102,
   };
 };
 struct LocationField {
-  enum : uint32_t { kId = 1, kMappingId = 2, kAddress = 3, kLine = 4, kFrameKind = 100 };
+  enum : uint32_t {
+    kId = 1,
+    kMappingId = 2,
+    kAddress = 3,
+    kLine = 4,
+    kFrameKind = 15,
+    kOldFrameKind = 100,  // the same in files of before; only read
+  };
 };
 struct LineField {
   enum : uint32_t { kFunctionId = 1, kLine = 2, kColumn = 3 };

@@ -81,9 +81,15 @@ bool Tables::ReadMapping(pbf_reader message) {
     if (field == MappingField::kFileOffset) mapping.file_offset = number;
     if (field == MappingField::kFilename) mapping.path = Intern(index);
     if (field == MappingField::kBuildId) mapping.build_id = Intern(index);
-    if (field == MappingField::kRealStart) real_start = number;
-    if (field == MappingField::kRealEnd) real_end = number;
-    if (field == MappingField::kRealFileOffset) real_offset = number;
+    if (field == MappingField::kRealStart || field == MappingField::kOldRealStart) {
+      real_start = number;
+    }
+    if (field == MappingField::kRealEnd || field == MappingField::kOldRealEnd) {
+      real_end = number;
+    }
+    if (field == MappingField::kRealFileOffset || field == MappingField::kOldRealFileOffset) {
+      real_offset = number;
+    }
   }
   const bool is_ours = mapping.start == 0 && mapping.end == ~uint64_t{0};
   if (is_ours) {
@@ -152,7 +158,8 @@ bool Tables::ReadLocation(pbf_reader message) {
         if (lines_.size() == kMaxLines) return cursor_.Broken("more than 1024 lines in a location");
         lines_.push_back(ReadLine(message.get_message()));
         break;
-      case protozero::tag_and_type(LocationField::kFrameKind, pbf_wire_type::varint): {
+      case protozero::tag_and_type(LocationField::kFrameKind, pbf_wire_type::varint):
+      case protozero::tag_and_type(LocationField::kOldFrameKind, pbf_wire_type::varint): {
         const uint64_t kind = message.get_uint64();
         constexpr auto kLast = static_cast<uint64_t>(profile::FrameKind::kMarker);
         if (kind <= kLast) shared.kind = static_cast<profile::FrameKind>(kind);

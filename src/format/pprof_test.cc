@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cerrno>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 
 #include "format/format.h"
@@ -221,6 +224,80 @@ TEST(Pprof, ReadsOtherPeoplesFiles) {
   EXPECT_EQ(context.root_span_id, 1234567890123456u) << "16 digits, but not hex";
   EXPECT_EQ(profile->Text(profile->EndpointOf(1234567890123456)), "GET /");
   EXPECT_EQ(FrameName(*profile, profile->FramesOf(sample.stack).at(0)), "main");
+}
+
+// The highest field number in a message and in those inside it, which are `messages`.
+uint32_t HighestField(protozero::pbf_reader message, const std::vector<uint32_t>& messages) {
+  using namespace pprof;
+  uint32_t highest = 0;
+  while (message.next()) {
+    highest = std::max(highest, message.tag());
+    if (std::find(messages.begin(), messages.end(), message.tag()) == messages.end()) {
+      message.skip();
+      continue;
+    }
+    std::vector<uint32_t> inner;
+    if (message.tag() == ProfileField::kSample) inner = {SampleField::kLabel};
+    if (message.tag() == ProfileField::kLocation) inner = {LocationField::kLine};
+    highest = std::max(highest, HighestField(message.get_message(), inner));
+  }
+  return highest;
+}
+
+// Then a tag is one byte, and more is not read by everybody.
+TEST(Pprof, NoFieldNumberIsAbove15) {
+  using namespace pprof;
+  Profile profile = OneSample();
+  const profile::FrameId frame = profile.AddFrame({.kind = profile::FrameKind::kJavaScript});
+  profile.AddSample({.stack = profile.AddStack({&frame, 1}), .value = 1});
+  const std::string plain = Plain(profile);
+  EXPECT_EQ(HighestField(protozero::pbf_reader(plain),
+                         {ProfileField::kSampleType, ProfileField::kSample, ProfileField::kMapping,
+                          ProfileField::kLocation, ProfileField::kFunction}),
+            15u);
+}
+
+TEST(Pprof, ReadsTheBoundsAndKindsOfEarlierFiles) {
+  using namespace pprof;
+  std::string bytes;
+  protozero::pbf_writer out(bytes);
+  {
+    protozero::pbf_writer mapping(out, ProfileField::kMapping);
+    mapping.add_uint64(MappingField::kId, 1);
+    mapping.add_uint64(MappingField::kMemoryLimit, ~uint64_t{0});
+    mapping.add_uint64(100, 0x5000);
+    mapping.add_uint64(101, 0x9000);
+    mapping.add_uint64(102, 0x1000);
+  }
+  {
+    protozero::pbf_writer location(out, ProfileField::kLocation);
+    location.add_uint64(LocationField::kId, 1);
+    location.add_uint64(LocationField::kMappingId, 1);
+    location.add_uint32(100, static_cast<uint32_t>(profile::FrameKind::kRuby));
+  }
+  {
+    protozero::pbf_writer value_type(out, ProfileField::kSampleType);
+    value_type.add_int64(ValueTypeField::kType, 1);
+    value_type.add_int64(ValueTypeField::kUnit, 2);
+  }
+  {
+    protozero::pbf_writer sample(out, ProfileField::kSample);
+    sample.add_uint64(SampleField::kLocationId, 1);
+    sample.add_int64(SampleField::kValue, 1);
+  }
+  for (const char* text : {"", "cpu", "nanoseconds"}) {
+    out.add_string(ProfileField::kStringTable, text);
+  }
+  const auto profile = ReadPprof(bytes, {});
+  ASSERT_TRUE(profile) << profile.error().message;
+  ASSERT_EQ(profile->samples().size(), 1u);
+  const profile::Frame& frame =
+      profile->frames()[profile->FramesOf(profile->samples()[0].stack).at(0)];
+  EXPECT_EQ(frame.kind, profile::FrameKind::kRuby);
+  const profile::Mapping& mapping = profile->mappings()[frame.mapping];
+  EXPECT_EQ(mapping.start, 0x5000u);
+  EXPECT_EQ(mapping.end, 0x9000u);
+  EXPECT_EQ(mapping.file_offset, 0x1000u);
 }
 
 TEST(Pprof, EveryTruncationIsReadOrRefused) {

@@ -7,6 +7,8 @@ NODE_VERSIONS=(24.21.0 22.23.3 26.10.0 20.20.2)
 NODE_VERSION=${NODE_VERSIONS[0]}
 NODE_BUILD=$ROOT/build/node
 NODE_PACKAGE=$ROOT/runtimes/node
+# What these versions of Node.js need themselves.
+NODE_OLDEST_GLIBC=2.28
 
 # node_home VERSION: the folder with bin/node and include/node.
 node_home() {
@@ -80,7 +82,7 @@ build_node_addon() {
 build_node() {
   local version
   build_node_typescript || return 1
-  for version in "${NODE_FOUND[@]}"; do build_node_addon "$version" "$NODE_BUILD" --install || return 1; done
+  for version in "${NODE_FOUND[@]}"; do build_node_addon "$version" "$NODE_BUILD" --portable --install || return 1; done
 }
 
 # write_node_compile_commands FOLDER: how the addon's files are compiled for the main version, for clang-tidy.
@@ -104,7 +106,7 @@ part_node() {
   for version in "${NODE_FOUND[@]}"; do
     echo "-- Node.js $version"
     record_command "exports, Node.js $version" tools/check_exports "$NODE_BUILD/$version/spanprof.node" \
-      "$NODE_PACKAGE/src/exports.txt"
+      "$NODE_PACKAGE/src/exports.txt" "$NODE_OLDEST_GLIBC"
     run_node_tests "$version" "${NODE_TESTS_EACH[@]}" || status=$?
   done
   run_node_tests "${NODE_FOUND[0]}" "${NODE_TESTS_ONCE[@]}" || status=$?
@@ -159,8 +161,10 @@ pack_node() {
   "$(node_program "$NODE_VERSION")" "$NODE_PACKAGE/tools/pack.js" "$NODE_BUILD/package"
 }
 
-# Where the packed file is compiled: Debian 12 with a compiler and zlib, and npm's own package.
+# Where the packed file is compiled: Debian 12 with a compiler and zlib, and npm's own package. Its prebuilt addons
+# are tried in Debian 11, which has no compiler and an older glibc than this machine, too.
 NODE_SYSTEM=$CACHE/node-bookworm
+NODE_OLDER_SYSTEM=$CACHE/node-bullseye
 NPM_VERSION=11.6.2
 NPM_HOME=$CACHE/npm-$NPM_VERSION
 
@@ -204,8 +208,16 @@ part_node_package() {
   for version in "${NODE_FOUND[@]}"; do
     record_command "prebuilt, Node.js $version" try_prebuilt_package "$version"
   done
+  if ensure_npm_package && ensure_debian_system "$NODE_OLDER_SYSTEM" bullseye libatomic1,libstdc++6; then
+    for version in "${NODE_FOUND[@]}"; do
+      record_command "prebuilt, Debian 11, Node.js $version" try_package_in_system "$version" "$NODE_OLDER_SYSTEM"
+    done
+  else
+    record skipped 1 "the prebuilt addons in an older system: $INSTALL_PROBLEM"
+  fi
   if ensure_npm_package && ensure_debian_system "$NODE_SYSTEM" bookworm g++,zlib1g-dev; then
-    record_command "compiled, Node.js $NODE_VERSION" try_package_in_system "$NODE_VERSION"
+    record_command "compiled, Node.js $NODE_VERSION" \
+      try_package_in_system "$NODE_VERSION" "$NODE_SYSTEM" SPANPROF_BUILD_FROM_SOURCE=true
   else
     record skipped 1 "compiling in a system of its own: $INSTALL_PROBLEM"
   fi
@@ -223,15 +235,16 @@ try_prebuilt_package() (
   "$(node_program "$1")" -e "$NODE_PACKAGE_TRIAL"
 )
 
+# try_package_in_system VERSION FOLDER [NAME=VALUE...]
 try_package_in_system() {
-  local system=$NODE_SYSTEM/system
+  local system=$2/system
   as_root rm -rf "$system/node" "$system/npm" "$system/app"
   as_root cp -r "$(node_home "$1")" "$system/node"
   as_root cp -r "$NPM_HOME" "$system/npm"
   as_root mkdir "$system/app"
   as_root cp "$NODE_BUILD"/package/spanprof-*.tgz "$system/app/spanprof.tgz"
   # shellcheck disable=SC2016 # The inner shell's.
-  in_debian_system "$NODE_SYSTEM" PATH=/node/bin:/usr/bin:/bin SPANPROF_BUILD_FROM_SOURCE=true \
+  in_debian_system "$2" PATH=/node/bin:/usr/bin:/bin "${@:3}" \
     SPANPROF_FAIL_INSTALL_IF_MISSING_EXTENSION=true TRIAL="$NODE_PACKAGE_TRIAL" sh -c '
       cd /app && echo "{\"private\": true}" >package.json &&
         node /npm/bin/npm-cli.js install --offline --no-audit --no-fund --foreground-scripts ./spanprof.tgz &&

@@ -125,8 +125,9 @@ inline constexpr char kSchemaVersionKey[] = "threadlocal.schema_version";
 inline constexpr char kSchemaVersion[] = "tlsdesc_v1_dev";
 inline constexpr char kKeyMapKey[] = "threadlocal.attribute_key_map";
 
-// The draft for Node.js: a thread's record is the store of an AsyncLocalStorage, and these say how
-// to find that in V8's memory, by a thread-local `otel_thread_ctx_nodejs_v1`.
+// The draft for Node.js: a thread's record is the store of an AsyncLocalStorage, found in V8's
+// memory by a thread-local `otel_thread_ctx_nodejs_v1`. Its first versions had these numbers told,
+// the newest fixes all but the first, which each thread tells.
 inline constexpr char kNodeSchemaVersion[] = "nodejs_v1_dev";
 inline constexpr char kNodeRecordOffsetKey[] = "threadlocal.js_object_record_offset";
 inline constexpr char kNodeTaggedSizeKey[] = "threadlocal.tagged_size";
@@ -138,10 +139,11 @@ struct NodeThreadVariable {
   uint64_t continuation_slot;
   uint64_t storage_handle;  // an address: there is the storage's tagged address
   int32_t storage_identity_hash;
-  uint32_t padding;
-  uint64_t undefined;  // tagged
+  uint32_t record_offset;  // in a store; 0: the process context has it (the first versions)
+  uint64_t undefined;      // tagged
 };
 static_assert(sizeof(NodeThreadVariable) == 32);
+static_assert(offsetof(NodeThreadVariable, record_offset) == 20);
 static_assert(offsetof(NodeThreadVariable, undefined) == 24);
 
 // ---- OTEP 4719: the process context ----------------------------------------------------------

@@ -114,6 +114,11 @@ void AttachSlot(const Arguments& arguments) {
 
 void Detach(const Arguments& arguments) { EnvironmentOf(arguments).Detach(); }
 
+void UseContextCopies(const Arguments& arguments) {
+  if (!arguments[0]->IsObject()) return;
+  EnvironmentOf(arguments).UseContextCopies(arguments[0].As<v8::Object>());
+}
+
 void SetSlot(const Arguments& arguments) { EnvironmentOf(arguments).SetSlot(arguments[0]); }
 
 // A text of JavaScript in memory of ours, without asking for any.
@@ -125,6 +130,8 @@ class ShortText {
     if (!value->IsString()) return false;
     const v8::Local<v8::String> text = value.As<v8::String>();
     if (text->Length() > static_cast<int>(sizeof characters_)) return false;
+    // Only the lower byte of each character is written.
+    if (!text->IsOneByte() && !text->ContainsOnlyOneByte()) return false;
 #if V8_MAJOR_VERSION >= 13
     text->WriteOneByteV2(isolate, 0, static_cast<uint32_t>(text->Length()), characters_);
 #else
@@ -150,16 +157,14 @@ bool ReadIds(const Arguments& arguments, ContextFields* fields) {
     Throw(isolate, "traceId is not 32 hexadecimal digits");
     return false;
   }
-  if (!span.Read(isolate, arguments[1]) || !ParseSpanId(span.view())) {
+  if (!span.Read(isolate, arguments[1]) || !ParseSpanId(span.view(), &fields->span_id)) {
     Throw(isolate, "spanId is not 16 hexadecimal digits");
     return false;
   }
-  if (!root.Read(isolate, arguments[2]) || !ParseSpanId(root.view())) {
+  if (!root.Read(isolate, arguments[2]) || !ParseSpanId(root.view(), &fields->root_span_id)) {
     Throw(isolate, "rootSpanId is not 16 hexadecimal digits");
     return false;
   }
-  fields->span_id = *ParseSpanId(span.view());
-  fields->root_span_id = *ParseSpanId(root.view());
   return true;
 }
 
@@ -210,12 +215,12 @@ void NewContext(const Arguments& arguments) {
 
 void SetEndpoint(const Arguments& arguments) {
   v8::Isolate* const isolate = arguments.GetIsolate();
-  const std::optional<uint64_t> root = ParseSpanId(TextOfValue(isolate, arguments[0]));
-  if (!root) {
+  uint64_t root = 0;
+  if (!ParseSpanId(TextOfValue(isolate, arguments[0]), &root)) {
     Throw(isolate, "rootSpanId is not 16 hexadecimal digits");
     return;
   }
-  ProcessRecording::Instance().SetEndpoint(*root, TextOfValue(isolate, arguments[1]));
+  ProcessRecording::Instance().SetEndpoint(root, TextOfValue(isolate, arguments[1]));
 }
 
 void SetSourceMapper(const Arguments& arguments) {
@@ -295,6 +300,7 @@ void Initialise(v8::Local<v8::Object> exports, v8::Local<v8::Context> context) {
       {"attach", Attach},
       {"attachSlot", AttachSlot},
       {"detach", Detach},
+      {"useContextCopies", UseContextCopies},
       {"setSlot", SetSlot},
       {"newContext", NewContext},
       {"setEndpoint", SetEndpoint},

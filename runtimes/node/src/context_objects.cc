@@ -5,12 +5,17 @@
 #include <cstring>
 #include <new>
 #include <node.h>
+#include <utility>
 
 namespace spanprof::node {
 namespace {
 
 // A program that keeps more contexts than this has forgotten to let them go.
 constexpr uint64_t kMaxLive = 1 << 20;
+// V8 lets thousands of them go at once, and as many are made before it does so again. A context
+// with a few tags has room in such a block; two megabytes are kept.
+constexpr size_t kBlockBytes = 120;
+constexpr size_t kMaxSpare = 1 << 14;
 
 // From V8 14 on a pointer in a field has a tag, so that one kind is not taken for another.
 void SetField(v8::Local<v8::Object> object, void* pointer) {
@@ -51,7 +56,7 @@ struct ContextObjects::Object {
     --owner->live_;
     weak.Reset();
     weak.~Global();
-    free(this);
+    owner->Release(this);
   }
 };
 
@@ -62,11 +67,28 @@ ContextObjects::ContextObjects(v8::Isolate* isolate) : isolate_(isolate) {
       v8::String::NewFromUtf8Literal(isolate, "SpanprofContext", v8::NewStringType::kInternalized));
   function->InstanceTemplate()->SetInternalFieldCount(1);
   function_template_.Reset(isolate, function);
-  object_template_.Reset(isolate, function->InstanceTemplate());
 }
 
 ContextObjects::~ContextObjects() {
   while (first_ != nullptr) first_->Free();
+  while (spare_ != nullptr) free(std::exchange(spare_, spare_->next));
+}
+
+void* ContextObjects::Allocate(size_t size) {
+  if (size > kBlockBytes) return malloc(size);
+  if (spare_ == nullptr) return malloc(kBlockBytes);
+  --spare_count_;
+  return std::exchange(spare_, spare_->next);
+}
+
+void ContextObjects::Release(Object* object) {
+  const size_t size = offsetof(Object, record) + object->record_size;
+  if (size > kBlockBytes || spare_count_ == kMaxSpare) {
+    free(object);
+    return;
+  }
+  object->next = std::exchange(spare_, object);
+  ++spare_count_;
 }
 
 v8::MaybeLocal<v8::Object> ContextObjects::New(v8::Local<v8::Context> context,
@@ -75,11 +97,20 @@ v8::MaybeLocal<v8::Object> ContextObjects::New(v8::Local<v8::Context> context,
     ++refused_;
     return {};
   }
-  v8::Local<v8::Object> object;
-  if (!object_template_.Get(isolate_)->NewInstance(context).ToLocal(&object)) return {};
+  if (pattern_.IsEmpty()) {
+    v8::Local<v8::Object> pattern;
+    if (!function_template_.Get(isolate_)->InstanceTemplate()->NewInstance(context).ToLocal(
+            &pattern)) {
+      return {};
+    }
+    SetField(pattern, nullptr);
+    pattern_.Reset(isolate_, pattern);
+  }
+  // Half the time of a new instance.
+  const v8::Local<v8::Object> object = pattern_.Get(isolate_)->Clone();
   std::array<uint8_t, kMaxContextBytes> bytes;
   const size_t size = EncodeContext(fields, bytes, &cuts_);
-  void* const memory = malloc(offsetof(Object, record) + size);
+  void* const memory = Allocate(offsetof(Object, record) + size);
   if (memory == nullptr) {
     ++refused_;
     return {};

@@ -30,10 +30,15 @@ class ContextObjects {
  private:
   struct Object;
 
+  void* Allocate(size_t size);
+  void Release(Object* object);
+
   v8::Isolate* const isolate_;
   v8::Global<v8::FunctionTemplate> function_template_;
-  v8::Global<v8::ObjectTemplate> object_template_;
+  v8::Global<v8::Object> pattern_;  // without a record; the others are copies of it
   Object* first_ = nullptr;
+  Object* spare_ = nullptr;  // blocks of the usual size, to be used again
+  size_t spare_count_ = 0;
   uint64_t live_ = 0;
   uint64_t refused_ = 0;
   ContextCuts cuts_;

@@ -22,22 +22,32 @@ void StoreHex(uint8_t* to, uint64_t value) {
   }
 }
 
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
+constexpr uint8_t kNoDigit = 0xFF;
 
-std::optional<uint64_t> ParseHex(std::string_view text) {
-  if (text.size() > kHexDigits) return std::nullopt;
-  uint64_t value = 0;
-  for (const char c : text) {
-    const int digit = HexDigit(c);
-    if (digit < 0) return std::nullopt;
-    value = value << 4 | static_cast<uint64_t>(digit);
+constexpr std::array<uint8_t, 256> DigitValues() {
+  std::array<uint8_t, 256> values{};
+  values.fill(kNoDigit);
+  for (uint8_t i = 0; i < 10; ++i) values[size_t{'0'} + i] = i;
+  for (uint8_t i = 0; i < 6; ++i) {
+    values[size_t{'a'} + i] = static_cast<uint8_t>(10 + i);
+    values[size_t{'A'} + i] = static_cast<uint8_t>(10 + i);
   }
-  return value;
+  return values;
+}
+constexpr std::array<uint8_t, 256> kDigitValues = DigitValues();
+
+// Ids are read whenever a context is set: without a branch for each digit.
+bool ParseHex(std::string_view text, uint64_t* value) {
+  if (text.size() > kHexDigits) return false;
+  uint64_t result = 0;
+  uint8_t seen = 0;
+  for (const char c : text) {
+    const uint8_t digit = kDigitValues[static_cast<uint8_t>(c)];
+    seen |= digit;
+    result = result << 4 | digit;
+  }
+  *value = result;
+  return seen < 16;
 }
 
 // The length at which a text may be cut without cutting a character of UTF-8.
@@ -55,16 +65,12 @@ bool ContextFields::empty() const {
          std::all_of(tags.begin(), tags.end(), [](std::string_view tag) { return tag.empty(); });
 }
 
-std::optional<uint64_t> ParseSpanId(std::string_view text) { return ParseHex(text); }
+bool ParseSpanId(std::string_view text, uint64_t* id) { return ParseHex(text, id); }
 
 bool ParseTraceId(std::string_view text, uint64_t* high, uint64_t* low) {
   const size_t lower = std::min(text.size(), kHexDigits);
-  const std::optional<uint64_t> low_half = ParseHex(text.substr(text.size() - lower));
-  const std::optional<uint64_t> high_half = ParseHex(text.substr(0, text.size() - lower));
-  if (!low_half || !high_half) return false;
-  *low = *low_half;
-  *high = *high_half;
-  return true;
+  return ParseHex(text.substr(text.size() - lower), low) &&
+         ParseHex(text.substr(0, text.size() - lower), high);
 }
 
 size_t EncodeContext(const ContextFields& fields, std::span<uint8_t, kMaxContextBytes> to,
@@ -114,7 +120,7 @@ std::optional<ContextFields> DecodeContext(std::span<const uint8_t> bytes) {
   const bool whole =
       ForEachOtelAttribute(view->attributes, [&](uint8_t key, std::string_view value) {
         if (key == internal::kLocalRootKeyIndex) {
-          fields.root_span_id = ParseHex(value).value_or(0);
+          if (!ParseHex(value, &fields.root_span_id)) fields.root_span_id = 0;
         } else if (key - internal::kFirstTagKeyIndex < int{internal::kTagCount}) {
           fields.tags[key - internal::kFirstTagKeyIndex] = value;
         }

@@ -46,9 +46,9 @@ size_t EncodeContext(const ContextFields& fields, std::span<uint8_t, kMaxContext
 // Nothing for bytes that are no such record. The texts point into `bytes`.
 std::optional<ContextFields> DecodeContext(std::span<const uint8_t> bytes);
 
-// Up to 16 or 32 hexadecimal digits, as trace contexts have them; an empty text is 0. Nothing for
-// any other.
-std::optional<uint64_t> ParseSpanId(std::string_view text);
-bool ParseTraceId(std::string_view text, uint64_t* high, uint64_t* low);
+// Up to 16 or 32 hexadecimal digits, as trace contexts have them; an empty text is 0. False for any
+// other: then the numbers mean nothing.
+[[nodiscard]] bool ParseSpanId(std::string_view text, uint64_t* id);
+[[nodiscard]] bool ParseTraceId(std::string_view text, uint64_t* high, uint64_t* low);
 
 }  // namespace spanprof::node

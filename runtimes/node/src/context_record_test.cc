@@ -76,10 +76,19 @@ TEST(ContextRecord, WhatFindsNoRoomIsCutBetweenCharactersAndCounted) {
 }
 
 TEST(ContextRecord, IdsAreHexadecimalDigitsAndNothingElse) {
-  EXPECT_EQ(ParseSpanId("00f067aa0ba902B7"), 0x00f067aa0ba902b7u);
-  EXPECT_EQ(ParseSpanId(""), 0u);
-  EXPECT_EQ(ParseSpanId("x"), std::nullopt);
-  EXPECT_EQ(ParseSpanId("00000000000000001"), std::nullopt);
+  uint64_t id = 7;
+  ASSERT_TRUE(ParseSpanId("00f067aa0ba902B7", &id));
+  EXPECT_EQ(id, 0x00f067aa0ba902b7u);
+  ASSERT_TRUE(ParseSpanId("89abcdefABCDEF01", &id));
+  EXPECT_EQ(id, 0x89abcdefabcdef01u);
+  ASSERT_TRUE(ParseSpanId("", &id));
+  EXPECT_EQ(id, 0u);
+  EXPECT_FALSE(ParseSpanId("00000000000000001", &id));
+  const std::string digits = "0123456789abcdefABCDEF";
+  for (int c = 0; c < 256; ++c) {
+    const bool is_digit = c != 0 && digits.find(static_cast<char>(c)) != std::string::npos;
+    EXPECT_EQ(ParseSpanId("12" + std::string(1, static_cast<char>(c)) + "3", &id), is_digit) << c;
+  }
   uint64_t high = 7;
   uint64_t low = 7;
   ASSERT_TRUE(ParseTraceId("10000000000000002", &high, &low));

@@ -51,6 +51,7 @@ Result<void> OutsideReaders::Publish(const v8::Global<v8::Object>& storage,
   internal::NodeThreadVariable& variable = otel_thread_ctx_nodejs_v1;
   variable.storage_handle = AddressOf(SlotOf(storage));
   variable.storage_identity_hash = storage.Get(isolate_)->GetIdentityHash();
+  variable.record_offset = static_cast<uint32_t>(*offset);
   variable.undefined = *SlotOf(v8::Undefined(isolate_));
   collections = 0;
   isolate_->AddGCPrologueCallback(&OnCollectionBegins);

@@ -14,9 +14,13 @@ constexpr uint32_t kMaxListLength = kFirstTag + 2 * 64;
 
 }  // namespace
 
-bool ContextList::Read(v8::Local<v8::Context> context, v8::Local<v8::Value> list,
-                       StoreCounts* counts) {
-  fields_ = {};
+bool ContextTexts::ReadCopy(v8::Local<v8::Context> context, const ContextCopies& copies,
+                            v8::Local<v8::Object> copy, StoreCounts* counts) {
+  return copies.Read(context, copy, &texts_) && Parse(counts);
+}
+
+bool ContextTexts::ReadList(v8::Local<v8::Context> context, v8::Local<v8::Value> list,
+                            StoreCounts* counts) {
   texts_.clear();
   if (!list->IsArray()) return false;
   v8::Isolate* const isolate = v8::Isolate::GetCurrent();
@@ -33,14 +37,16 @@ bool ContextList::Read(v8::Local<v8::Context> context, v8::Local<v8::Value> list
     texts_[i] = TextOfValue(isolate, value);
   }
   texts_.resize(std::max<size_t>(length, kFirstTag));
-  const std::optional<uint64_t> span = ParseSpanId(texts_[kSpanId]);
-  const std::optional<uint64_t> root = ParseSpanId(texts_[kRootSpanId]);
-  if (!span || !root ||
+  return Parse(counts);
+}
+
+bool ContextTexts::Parse(StoreCounts* counts) {
+  fields_ = {};
+  if (!ParseSpanId(texts_[kSpanId], &fields_.span_id) ||
+      !ParseSpanId(texts_[kRootSpanId], &fields_.root_span_id) ||
       !ParseTraceId(texts_[kTraceId], &fields_.trace_id_high, &fields_.trace_id_low)) {
     return false;
   }
-  fields_.span_id = *span;
-  fields_.root_span_id = *root;
   fields_.endpoint = texts_[kEndpoint];
   for (size_t i = kFirstTag; i + 1 < texts_.size(); i += 2) {
     const int position = AttributeNames::Instance().PositionOf(texts_[i]);
@@ -73,13 +79,21 @@ profile::ContextId StoreContexts::Describe(v8::Local<v8::Value> store) {
     const std::optional<ContextFields> fields = DecodeContext(record);
     return fields ? Add(*fields) : profile::kNone;
   }
+  const v8::Local<v8::Context> context = isolate_->GetCurrentContext();
+  if (copies_.Has(isolate_, store)) {
+    ContextTexts texts;
+    if (texts.ReadCopy(context, copies_, store.As<v8::Object>(), counts_)) {
+      return Add(texts.fields());
+    }
+    ++counts_->not_asked;
+    return profile::kNone;
+  }
   if (store->IsUndefined() || read_.IsEmpty()) return profile::kNone;
   if (!may_call_) {
     ++counts_->not_asked;
     return profile::kNone;
   }
   ++counts_->described;
-  const v8::Local<v8::Context> context = isolate_->GetCurrentContext();
   const v8::TryCatch nothing_leaves(isolate_);
   v8::Local<v8::Value> answer;
   if (!read_->Call(context, v8::Undefined(isolate_), 1, &store).ToLocal(&answer)) {
@@ -87,12 +101,12 @@ profile::ContextId StoreContexts::Describe(v8::Local<v8::Value> store) {
     return profile::kNone;
   }
   if (answer->IsUndefined()) return profile::kNone;
-  ContextList list;
-  if (!list.Read(context, answer, counts_)) {
+  ContextTexts texts;
+  if (!texts.ReadList(context, answer, counts_)) {
     ++counts_->answers_refused;
     return profile::kNone;
   }
-  return Add(list.fields());
+  return Add(texts.fields());
 }
 
 profile::ContextId StoreContexts::ContextOf(const StoreHandles& handles, uint64_t number) {

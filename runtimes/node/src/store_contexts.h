@@ -1,14 +1,15 @@
 #pragma once
 
 // From stores to the contexts of a profile, while one is made of samples. An object of ours has its
-// record; of any other the function that was given to attach() is asked, once for each distinct
-// store.
+// record, or is a copy of a context; of any other the function that was given to attach() is asked,
+// once for each distinct store.
 
 #include <cstdint>
 #include <unordered_map>
 #include <v8.h>
 #include <vector>
 
+#include "context_copies.h"
 #include "context_objects.h"
 #include "profile/profile.h"
 #include "store_handles.h"
@@ -23,15 +24,20 @@ struct StoreCounts {
   uint64_t tags_without_position = 0;
 };
 
-// Reads the list that the package makes of a context: [trace id, span id, root span id, endpoint,
-// tag name, tag value, ...], each a text or undefined.
-class ContextList {
+// A context as texts: [trace id, span id, root span id, endpoint, tag name, tag value, ...].
+class ContextTexts {
  public:
-  // False: it is something else.
-  bool Read(v8::Local<v8::Context> context, v8::Local<v8::Value> list, StoreCounts* counts);
+  // Of the list that the package makes of an answer of attach()'s function, each a text or
+  // undefined. False: it is something else.
+  bool ReadList(v8::Local<v8::Context> context, v8::Local<v8::Value> list, StoreCounts* counts);
+  // False: V8 does not tell.
+  bool ReadCopy(v8::Local<v8::Context> context, const ContextCopies& copies,
+                v8::Local<v8::Object> copy, StoreCounts* counts);
   const ContextFields& fields() const { return fields_; }
 
  private:
+  bool Parse(StoreCounts* counts);
+
   std::vector<std::string> texts_;
   ContextFields fields_;
 };
@@ -39,10 +45,12 @@ class ContextList {
 class StoreContexts {
  public:
   // `read` may be empty; `may_call` is false when JavaScript may not run.
-  StoreContexts(v8::Isolate* isolate, const ContextObjects& objects, v8::Local<v8::Function> read,
-                bool may_call, profile::Profile& profile, StoreCounts* counts)
+  StoreContexts(v8::Isolate* isolate, const ContextObjects& objects, const ContextCopies& copies,
+                v8::Local<v8::Function> read, bool may_call, profile::Profile& profile,
+                StoreCounts* counts)
       : isolate_(isolate),
         objects_(objects),
+        copies_(copies),
         read_(read),
         may_call_(may_call),
         profile_(profile),
@@ -56,6 +64,7 @@ class StoreContexts {
 
   v8::Isolate* const isolate_;
   const ContextObjects& objects_;
+  const ContextCopies& copies_;
   const v8::Local<v8::Function> read_;
   const bool may_call_;
   profile::Profile& profile_;

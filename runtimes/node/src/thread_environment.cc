@@ -96,6 +96,7 @@ void ThreadEnvironment::OnCleanup(void* data, void (*done)(void*), void* done_da
   self->callbacks_.clear();
   self->sampler_.reset();
   self->contexts_.reset();
+  self->copies_.Reset();
   self->positions_.Reset();
   self->own_storage_.Reset();
   self->attached_storage_.Reset();
@@ -231,7 +232,7 @@ void ThreadEnvironment::Collect(bool may_call, Take&& take) {
   collecting_ = true;
   profile::Profile part(settings_.max_memory);
   const profile::ThreadId thread = part.AddThread(thread_id_, thread_name_);
-  StoreContexts contexts(isolate_, *contexts_,
+  StoreContexts contexts(isolate_, *contexts_, copies_,
                          read_.IsEmpty() ? v8::Local<v8::Function>() : read_.Get(isolate_),
                          may_call, part, &store_counts_);
   SampleConverter converter(isolate_, positions_, contexts, sampler_->handles(),
@@ -328,6 +329,7 @@ Result<void> ThreadEnvironment::UseOwnStorage(v8::Local<v8::Object> storage,
   if (!layout) {
     way_ = ContextWay::kSlot;
     way_reason_ = TextOf(layout.error());
+    outside_readers_text_ = "see nothing: " + way_reason_;
     sampler_->UseSlot();
     return tl::make_unexpected(layout.error());
   }
@@ -343,12 +345,10 @@ v8::MaybeLocal<v8::Object> ThreadEnvironment::NewContext(v8::Local<v8::Context> 
                                                          const ContextFields& fields) {
   v8::Local<v8::Object> object;
   if (!contexts_->New(context, fields).ToLocal(&object)) return {};
-  if (!outside_readers_tried_ && way_ != ContextWay::kNone) {
+  if (!outside_readers_tried_ && way_ == ContextWay::kFrame) {
     outside_readers_tried_ = true;
     const Result<void> published =
-        way_ == ContextWay::kFrame
-            ? outside_readers_.Publish(own_storage_, object, contexts_->RecordOf(object).data())
-            : Result<void>(Fail(ENOTSUP, way_reason_));
+        outside_readers_.Publish(own_storage_, object, contexts_->RecordOf(object).data());
     outside_readers_text_ =
         published ? "see the contexts of setContext() and runWithContext() in this thread"
                   : "see nothing: " + TextOf(published.error());

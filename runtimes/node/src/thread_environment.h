@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "context_copies.h"
 #include "context_objects.h"
 #include "heap_sampler.h"
 #include "outside_readers.h"
@@ -57,6 +58,8 @@ class ThreadEnvironment final : public Participant {
                       v8::Local<v8::Function> read);
   void AttachSlot(v8::Local<v8::Function> read);
   void Detach();
+  // What SetSlot gets of setContext() and runWithContext().
+  void UseContextCopies(v8::Local<v8::Object> prototype) { copies_.Use(isolate_, prototype); }
   void SetSlot(v8::Local<v8::Value> store) { sampler_->SetSlot(store); }
 
   // A context with memory of its own, which readers outside see too where that is possible. Empty:
@@ -113,6 +116,7 @@ class ThreadEnvironment final : public Participant {
   std::unique_ptr<ThreadSampler> sampler_;
   HeapSampler heap_sampler_;
   std::unique_ptr<ContextObjects> contexts_;
+  ContextCopies copies_;
   OutsideReaders outside_readers_;
   bool outside_readers_tried_ = false;
   std::string outside_readers_text_ =

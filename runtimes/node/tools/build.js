@@ -2,11 +2,12 @@
 'use strict';
 // Compiles the addon with a C++ compiler alone:
 //   build.js --output FILE --headers FOLDER [--objects FOLDER] [--core-objects FOLDER] [--jobs N]
-//            [--debug] [--sanitize address] [--werror] [--install]
+//            [--debug] [--sanitize address] [--werror] [--portable] [--install]
 //   build.js --compile-commands FOLDER --headers FOLDER
 // The second writes how the addon's own files would be compiled, as clang-tidy reads it. Nothing of the core knows of
-// Node.js, so versions may share the core's objects. --install copies the addon to where the package looks for the
-// running Node.js's.
+// Node.js, so versions may share the core's objects. --portable makes an addon that needs no newer C library than
+// Node.js itself: in spanprof's own tree, for the prebuilt ones. --install copies the addon to where the package looks
+// for the running Node.js's.
 
 const fs = require('fs');
 const os = require('os');
@@ -93,6 +94,8 @@ function ownSources(core, options) {
   const files = fs.readdirSync(path.join(PACKAGE, 'src'))
     .filter((name) => name.endsWith('.cc') && !NOT_OF_THE_ADDON.test(name))
     .map((name) => path.join(PACKAGE, 'src', name));
+  // What is linked elsewhere than it is used: an old C library's interface, in terms of this one's.
+  if (options.portable || options['compile-commands']) files.push(path.join(PACKAGE, 'portable', 'glibc_2_28.cc'));
   const includes = [...core.includes, path.join(PACKAGE, 'src')].map((folder) => `-I${folder}`);
   return { files, flags: ADDON_FLAGS.concat(commonFlags(options), includes, ['-isystem', options.headers]) };
 }
@@ -155,7 +158,7 @@ function installCopy(file) {
 
 function readArguments(words) {
   const options = {};
-  const flags = ['debug', 'werror', 'install'];
+  const flags = ['debug', 'werror', 'portable', 'install'];
   const values = ['output', 'headers', 'objects', 'core-objects', 'jobs', 'sanitize', 'compile-commands'];
   for (let i = 0; i < words.length; ++i) {
     const name = words[i].replace(/^--/, '');

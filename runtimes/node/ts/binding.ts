@@ -63,6 +63,8 @@ export interface Binding {
   // Frames cannot be read: what setSlot gets is a store of the attached storage.
   attachSlot(read: StoreReader): void;
   detach(): void;
+  // Frames cannot be read: objects with this prototype, which setSlot gets, are contexts (context_copy.ts).
+  useContextCopies(prototype: object): void;
   setSlot(store: unknown): void;
 
   // A context with its own memory; tags are names and values in turn. Undefined, and counted: too many of them

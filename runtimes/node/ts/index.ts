@@ -11,6 +11,7 @@
 import { AsyncLocalStorage, AsyncResource } from 'async_hooks';
 import { isMainThread, threadId } from 'worker_threads';
 import type { Binding, ContextWay, NativeContext } from './binding';
+import { copyOf } from './context_copy';
 import { loadAddon } from './load_addon';
 import { nothing } from './nothing';
 import { optionText } from './options';
@@ -36,7 +37,8 @@ export interface Status {
   attached: boolean;
   /** What readers outside the process see of contexts. */
   outsideReaders: string;
-  /** Contexts of setContext() and runWithContext() that are alive in this thread. */
+  /** Contexts of setContext() and runWithContext() that are alive in this thread, where the addon has memory for them:
+   * in async context frames. */
   liveContexts: number;
   /** What was given up or dropped, by reason, since the recording began. */
   counters: Record<string, number>;
@@ -50,11 +52,11 @@ const { version } = require('../package.json') as { version: string };
 let sourceMaps: SourceMaps | undefined;
 let attachedStorage: AsyncLocalStorage<unknown> | undefined;
 
-// Our own storage, and how its stores come to samples. Made when a context is first spoken of.
-interface Contexts {
-  storage: AsyncLocalStorage<NativeContext | undefined>;
-  slot: SlotContexts | undefined;
-}
+// How contexts come to samples: in frames, with a storage of our own, or by a slot. Made when a context is first
+// spoken of.
+type Contexts =
+  | { storage: AsyncLocalStorage<NativeContext | undefined>; slot?: undefined }
+  | { slot: SlotContexts };
 let contexts: Contexts | undefined;
 
 // Tries a storage without a trace. run() alone leaves the storage's key in the caller's frame, which makes every
@@ -68,8 +70,7 @@ function ourContexts(): Contexts {
   const storage = new AsyncLocalStorage<NativeContext | undefined>();
   const probe = {} as NativeContext;
   const framed = whileProbing(storage as AsyncLocalStorage<unknown>, probe, () => native.useOwnStorage(storage, probe));
-  const slot = framed ? undefined : new SlotContexts(native);
-  contexts = { storage, slot };
+  contexts = framed ? { storage } : { slot: new SlotContexts(native) };
   return contexts;
 }
 
@@ -162,15 +163,11 @@ function contextOf(context: SampleContext | undefined): NativeContext | undefine
   );
 }
 
-function ownStorage(): AsyncLocalStorage<NativeContext | undefined> {
-  const { storage, slot } = ourContexts();
-  slot?.follow(storage as AsyncLocalStorage<unknown>, true);
-  return storage;
-}
-
 /** Sets the context of what runs from here on, and of all that it starts. Undefined: none. */
 export function setContext(context: SampleContext | undefined): void {
-  ownStorage().enterWith(contextOf(context));
+  const ours = ourContexts();
+  if (ours.slot === undefined) ours.storage.enterWith(contextOf(context));
+  else ours.slot.enter(copyOf(context));
 }
 
 /** Calls the function with a context, which all that it starts inherits. */
@@ -179,7 +176,9 @@ export function runWithContext<Result, Values extends unknown[]>(
   callback: (...values: Values) => Result,
   ...values: Values
 ): Result {
-  return ownStorage().run(contextOf(context), callback, ...values);
+  const ours = ourContexts();
+  if (ours.slot === undefined) return ours.storage.run(contextOf(context), callback, ...values);
+  return ours.slot.run(copyOf(context), callback, values);
 }
 
 /** The route or operation of all spans under a local root, at any time before the profile is written. */

@@ -22,6 +22,7 @@ export function nothing(reason: string): Binding {
     attach() {},
     attachSlot() {},
     detach() {},
+    useContextCopies() {},
     setSlot() {},
     newContext: () => context,
     setEndpoint() {},

@@ -4,6 +4,7 @@
 import { AsyncLocalStorage, createHook } from 'async_hooks';
 import type { AsyncHook } from 'async_hooks';
 import type { Binding } from './binding';
+import { ContextCopy } from './context_copy';
 
 // More than any program nests; if it is reached, the ends of some have not been told.
 const MAX_NESTED = 1000;
@@ -12,6 +13,10 @@ type AnyStorage = AsyncLocalStorage<unknown>;
 
 export class SlotContexts {
   readonly #native: Binding;
+  // That of setContext() and runWithContext(). Nobody else has it; once it is used, its store decides.
+  readonly #own = new AsyncLocalStorage<ContextCopy | undefined>();
+  #ownIsUsed = false;
+  // The others that are followed. The first that has a store decides.
   readonly #storages: AnyStorage[] = [];
   #hook: AsyncHook | undefined;
   #current: unknown = undefined;
@@ -20,13 +25,42 @@ export class SlotContexts {
 
   constructor(native: Binding) {
     this.#native = native;
+    native.useContextCopies(ContextCopy.prototype);
   }
 
-  /** Follows a storage from now on. The first that has a store decides; `first` puts this one before the others. */
-  follow(storage: AnyStorage, first = false): void {
+  /** The context of what runs from here on. */
+  enter(context: ContextCopy | undefined): void {
+    this.#useOwn();
+    this.#own.enterWith(context);
+    this.#set(context ?? this.#active());
+  }
+
+  run<Result, Values extends unknown[]>(
+    context: ContextCopy | undefined,
+    callback: (...values: Values) => Result,
+    values: Values,
+  ): Result {
+    this.#useOwn();
+    try {
+      return this.#own.run(context, () => {
+        this.#set(context ?? this.#active());
+        return callback(...values);
+      });
+    } finally {
+      this.#set(this.#active());
+    }
+  }
+
+  #useOwn(): void {
+    if (this.#ownIsUsed) return;
+    this.#ownIsUsed = true;
+    this.#startHook();
+  }
+
+  /** Follows a storage of the program from now on. */
+  follow(storage: AnyStorage): void {
     if (this.#storages.includes(storage)) return;
-    if (first) this.#storages.unshift(storage);
-    else this.#storages.push(storage);
+    this.#storages.push(storage);
     this.#watch(storage);
     this.#startHook();
     this.#set(this.#active());
@@ -39,6 +73,8 @@ export class SlotContexts {
   }
 
   #active(): unknown {
+    const own = this.#ownIsUsed ? this.#own.getStore() : undefined;
+    if (own !== undefined) return own;
     for (const storage of this.#storages) {
       const store = storage.getStore();
       if (store !== undefined) return store;

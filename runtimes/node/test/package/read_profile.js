@@ -1,7 +1,7 @@
 'use strict';
 // Reads a pprof file, by nothing that spanprof has: a decoder of protobuf's wire format, and the fields of
-// profile.proto that the tests look at. (npm's pprof-format reads only field numbers below 16, and a location of ours
-// has one more.)
+// profile.proto that the tests look at. (pprof_format.test.js has npm's, which takes field numbers above 15 for
+// something else without a word.)
 
 const fs = require('fs');
 const zlib = require('zlib');
