@@ -47,6 +47,7 @@ sampling::SamplerOptions SamplerOptionsOf(const Options& options,
   result.wall_threads = options.wall_threads.value_or(kDefaultWallThreads);
   result.max_cpu_percent =
       options.max_cpu_percent.value_or(runtime == nullptr ? 0 : runtime->default_max_cpu_percent());
+  result.wall_by_cpu_timers = runtime != nullptr && runtime->wall_by_cpu_timers();
   return result;
 }
 

@@ -61,6 +61,40 @@ bool IsStillPerfEvent(int fd, uint32_t tid) {
   return fcntl(fd, F_GETSIG) == kSamplingSignal;
 }
 
+void SetTimer(int id, uint64_t first_ns, uint64_t interval_ns) {
+  itimerspec spec = {};
+  spec.it_interval = FromNanoseconds(interval_ns);
+  spec.it_value = FromNanoseconds(first_ns);
+  syscall(SYS_timer_settime, id, 0, &spec, nullptr);
+}
+
+// `id` is where handlers learn of the timer, before it can expire.
+bool ArmTimer(SampledThread& thread, std::atomic<int>& id, uint64_t interval_ns) {
+  const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
+  sigevent event = {};
+  event.sigev_signo = kSamplingSignal;
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_value.sival_ptr = &thread;
+#if defined(sigev_notify_thread_id)
+  event.sigev_notify_thread_id = static_cast<pid_t>(tid);
+#else
+  event._sigev_un._tid = static_cast<pid_t>(tid);
+#endif
+  int created = -1;
+  if (syscall(SYS_timer_create, ThreadClock(tid), &event, &created) != 0) return false;
+  id.store(created, std::memory_order_release);
+  // The first one anywhere in the interval, or threads that start together are sampled together.
+  const uint64_t phase = (uint64_t{tid} * 0x9E3779B97F4A7C15u) % interval_ns;
+  SetTimer(created, phase + 1, interval_ns);
+  return true;
+}
+
+void DeleteTimer(std::atomic<int>& id) {
+  if (const int timer = id.exchange(-1, std::memory_order_acq_rel); timer >= 0) {
+    syscall(SYS_timer_delete, timer);
+  }
+}
+
 }  // namespace
 
 uint64_t KernelTickNanoseconds() {
@@ -89,29 +123,6 @@ void CpuClock::Configure(uint64_t interval_ns, bool may_use_perf) {
   }
 }
 
-bool CpuClock::ArmTimer(SampledThread& thread) {
-  const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
-  sigevent event = {};
-  event.sigev_signo = kSamplingSignal;
-  event.sigev_notify = SIGEV_THREAD_ID;
-  event.sigev_value.sival_ptr = &thread;
-#if defined(sigev_notify_thread_id)
-  event.sigev_notify_thread_id = static_cast<pid_t>(tid);
-#else
-  event._sigev_un._tid = static_cast<pid_t>(tid);
-#endif
-  int id = -1;
-  if (syscall(SYS_timer_create, ThreadClock(tid), &event, &id) != 0) return false;
-  thread.timer_id.store(id, std::memory_order_release);
-  itimerspec spec = {};
-  spec.it_interval = FromNanoseconds(interval_ns());
-  // The first one anywhere in the interval, or threads that start together are sampled together.
-  const uint64_t phase = (uint64_t{tid} * 0x9E3779B97F4A7C15u) % interval_ns();
-  spec.it_value = FromNanoseconds(phase + 1);
-  syscall(SYS_timer_settime, id, 0, &spec, nullptr);
-  return true;
-}
-
 bool CpuClock::ArmPerf(SampledThread& thread) {
   if (perf_events_ >= perf_limit_) return false;
   const uint32_t tid = thread.tid.load(std::memory_order_relaxed);
@@ -134,16 +145,22 @@ bool CpuClock::ArmPerf(SampledThread& thread) {
 
 CpuClock::Source CpuClock::Arm(SampledThread& thread) {
   if (use_perf_ && ArmPerf(thread)) return Source::kPerf;
-  return ArmTimer(thread) ? Source::kTimer : Source::kNone;
+  return ArmTimer(thread, thread.timer_id, interval_ns()) ? Source::kTimer : Source::kNone;
+}
+
+bool CpuClock::ArmWallTimer(SampledThread& thread, uint64_t interval_ns) {
+  return ArmTimer(thread, thread.wall_timer_id, interval_ns);
+}
+
+void CpuClock::RearmWallTimer(const SampledThread& thread, uint64_t interval_ns) {
+  const int id = thread.wall_timer_id.load(std::memory_order_acquire);
+  if (id >= 0) SetTimer(id, interval_ns, interval_ns);
 }
 
 void CpuClock::Rearm(const SampledThread& thread) const {
   const uint64_t interval = interval_ns();
   if (const int id = thread.timer_id.load(std::memory_order_acquire); id >= 0) {
-    itimerspec spec = {};
-    spec.it_interval = FromNanoseconds(interval);
-    spec.it_value = spec.it_interval;
-    syscall(SYS_timer_settime, id, 0, &spec, nullptr);
+    SetTimer(id, interval, interval);
   }
   const int fd = thread.perf_fd.load(std::memory_order_acquire);
   if (fd >= 0 && IsStillPerfEvent(fd, thread.tid.load(std::memory_order_relaxed))) {
@@ -153,9 +170,8 @@ void CpuClock::Rearm(const SampledThread& thread) const {
 }
 
 void CpuClock::Disarm(SampledThread& thread) {
-  if (const int id = thread.timer_id.exchange(-1, std::memory_order_acq_rel); id >= 0) {
-    syscall(SYS_timer_delete, id);
-  }
+  DeleteTimer(thread.timer_id);
+  DeleteTimer(thread.wall_timer_id);
   if (const int fd = thread.perf_fd.exchange(-1, std::memory_order_acq_rel); fd >= 0) {
     if (IsStillPerfEvent(fd, thread.tid.load(std::memory_order_relaxed))) Close(fd);
     --perf_events_;

@@ -41,9 +41,15 @@ class CpuClock {
   }
   void Rearm(const SampledThread& thread) const;
 
+  // A timer of the thread's CPU clock for wall samples, beside the source of its CPU samples.
+  // False: the kernel gives none.
+  static bool ArmWallTimer(SampledThread& thread, uint64_t interval_ns);
+  static void RearmWallTimer(const SampledThread& thread, uint64_t interval_ns);
+
   enum class Source { kNone, kTimer, kPerf };
   // Starts the thread's signals: from a timer with the thread in its value, or from perf.
   Source Arm(SampledThread& thread);
+  // Ends its signals, those for wall samples too.
   void Disarm(SampledThread& thread);
 
   // In the handler of a perf event: how many intervals passed since the last one, at least 1.
@@ -55,7 +61,6 @@ class CpuClock {
   static bool IsPerfSignal(int si_code);
 
  private:
-  bool ArmTimer(SampledThread& thread);
   bool ArmPerf(SampledThread& thread);
 
   std::atomic<uint64_t> interval_ns_{0};

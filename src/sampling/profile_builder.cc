@@ -208,8 +208,8 @@ void ProfileBuilder::Complete(profile::Profile& profile, const Sampler& sampler)
   const SamplerOptions& options = sampler.options();
   profile.periods[static_cast<unsigned>(profile::SampleKind::kCpu)] = {
       options.cpu_interval_ns, sampler.actual_cpu_interval_ns()};
-  profile.periods[static_cast<unsigned>(profile::SampleKind::kWall)] = {options.wall_interval_ns,
-                                                                        options.wall_interval_ns};
+  profile.periods[static_cast<unsigned>(profile::SampleKind::kWall)] = {
+      options.wall_interval_ns, sampler.actual_wall_interval_ns()};
   // Late binding: what the tracer has told us by now.
   for (const profile::Context& context : profile.contexts()) {
     if (const uint32_t endpoint = core_.FindEndpoint(context.root_span_id); endpoint != 0) {

@@ -75,6 +75,11 @@ class Runtime {
   // The runtime counts these.
   [[nodiscard]] virtual bool ContextIsCurrent() const { return true; }
 
+  // Whether threads that run get their wall samples from timers of their CPU clocks. That is
+  // cheaper than to be asked by the sampler's thread, which then only looks after those that do not
+  // run; but such a timer is looked at once a tick of the kernel.
+  [[nodiscard]] virtual bool wall_by_cpu_timers() const { return false; }
+
   // What sampling may take of the CPU where maxcpu= was not given, in percent; 0: what it takes.
   [[nodiscard]] virtual unsigned default_max_cpu_percent() const { return 0; }
 

@@ -9,6 +9,7 @@
 
 #include "sampling/interrupted_call.h"
 #include "sampling/sample_buffer.h"
+#include "sampling/wall_looks.h"
 
 namespace spanprof::sampling {
 
@@ -31,6 +32,7 @@ struct alignas(64) SampledThread {
 
   // Set before the first signal can come, cleared after the last one can.
   std::atomic<int> timer_id{-1};
+  std::atomic<int> wall_timer_id{-1};  // of the thread's CPU clock too, for wall samples
   std::atomic<int> perf_fd{-1};
 
   // Between the sampler's thread, which asks for a wall sample, and the handler, which takes it.
@@ -47,8 +49,9 @@ struct alignas(64) SampledThread {
   // Only the sampler's thread.
   uint64_t cpu_ns_when_found = 0;
   uint64_t cpu_ns_last_seen = 0;
-  uint64_t wall_tick = 0;
-  uint32_t scan = 0;  // the last scan that found the thread alive
+  uint64_t wall_tick = 0;  // of the last look, for a thread without a timer for wall samples
+  WallLooks wall_looks;    // for one with a timer
+  uint32_t scan = 0;       // the last scan that found the thread alive
 };
 
 class SampledThreads {

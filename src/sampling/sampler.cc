@@ -52,6 +52,7 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
   sink_ = &sink;
   walker_ = runtime_ == nullptr ? &native_walker_ : &runtime_->walker();
   pid_ = context::CurrentProcessId();
+  uid_ = getuid();
   for (auto& counter : counters_) counter.store(0, std::memory_order_relaxed);
   cpu_signals_ = 0;
   cpu_value_ns_ = 0;
@@ -64,6 +65,7 @@ Result<void> Sampler::Start(const SamplerOptions& options, SampleSink& sink) {
   slowdown_ = 1;
   if (Result<void> mapped = code_map_.Refresh(); !mapped) return mapped;
   ConfigureCpuClock();
+  ConfigureWallClock();
   if (Result<void> installed = InstallSignalHandler(&Sampler::TakeSignal); !installed) {
     return installed;
   }
@@ -88,6 +90,18 @@ void Sampler::ConfigureCpuClock() {
   perf_event_ns_ = budget_.has_limit() && below_tick ? PerfEventNanoseconds() : 0;
   perf_is_too_dear_ = perf_event_ns_ * 100 > interval * options_.max_cpu_percent;
   cpu_clock_.Configure(interval, !perf_is_too_dear_);
+}
+
+// Timers of CPU clocks are looked at once a tick of the kernel. Where sampling may take what it
+// takes, all is given that was asked for.
+void Sampler::ConfigureWallClock() {
+  const uint64_t interval = options_.wall_interval_ns;
+  const uint64_t tick = KernelTickNanoseconds();
+  wall_by_timers_ =
+      interval != 0 && options_.wall_by_cpu_timers && (interval >= tick || budget_.has_limit());
+  wall_interval_ns_ =
+      wall_by_timers_ && interval < tick ? (tick + interval - 1) / interval * interval : interval;
+  wall_rests_ = false;
 }
 
 Result<void> Sampler::StartThread() {
@@ -129,6 +143,7 @@ void Sampler::Stop() {
 
 // The last of it, on the sampler's thread too: a runtime tells names only there.
 void Sampler::Finish() {
+  EndWallTime();
   {
     const ThreadsLock lock(threads_lock_);
     threads_.ForEach([this](SampledThread& thread) { RemoveThread(thread); });
@@ -153,8 +168,11 @@ void Sampler::Flush() {
 void Sampler::Run() {
   uint64_t now = MonotonicNanoseconds();
   uint64_t next_drain = now + kDrainIntervalNs;
-  const uint64_t first_tick = now;
+  // On the instants at which there is other work to do, as far as possible.
+  const uint64_t interval = wall_interval_ns_;
+  const uint64_t first_tick = interval == 0 ? now : now - now % interval;
   uint64_t tick = 0;
+  uint64_t next_tick = 0;
   started_ns_ = now;
   next_budget_ns_ = now + kBudgetIntervalNs;
   next_scan_ns_ = now;
@@ -170,11 +188,15 @@ void Sampler::Run() {
       const uint64_t took = MonotonicNanoseconds() - now;
       next_scan_ns_ = std::max(NextMultiple(now, kScanIntervalNs), now + took * 50);
     }
-    if (options_.wall_interval_ns != 0) {
-      const uint64_t due = (now - first_tick) / options_.wall_interval_ns;
-      if (due >= tick + slowdown()) {
+    if (interval != 0) {
+      const uint64_t soonest = tick + slowdown();
+      next_tick = wall_rests_ ? std::max(next_tick, soonest) : soonest;
+      const uint64_t due = (now - first_tick) / interval;
+      if (due >= next_tick) {
         tick = due;
-        TickWall(tick);
+        wall_rests_ = true;  // before it looks: a thread may begin meanwhile
+        next_tick = std::max(TickWall(tick), tick + slowdown());
+        if (next_tick == tick + slowdown()) wall_rests_ = false;
       }
     }
     const uint32_t flushes_asked = flushes_asked_.load(std::memory_order_acquire);
@@ -189,9 +211,7 @@ void Sampler::Run() {
     if (now >= next_learn_ns_) LearnStackBounds();
     if (budget_.has_limit() && now >= next_budget_ns_) KeepWithinBudget(now);
     uint64_t wake = std::min({next_drain, next_scan_ns_, next_learn_ns_});
-    if (options_.wall_interval_ns != 0) {
-      wake = std::min(wake, first_tick + (tick + slowdown()) * options_.wall_interval_ns);
-    }
+    if (interval != 0) wake = std::min(wake, first_tick + next_tick * interval);
     wake_up_.WaitWhile(wake_ups, std::min(wake, MonotonicNanoseconds() + kDrainIntervalNs));
   }
 }
@@ -207,10 +227,14 @@ void Sampler::KeepWithinBudget(uint64_t now) {
   if (slowdown == before) return;
   if (slowdown > before) Count(kSlowedDown);
   slowdown_.store(slowdown, std::memory_order_relaxed);
-  if (options_.cpu_interval_ns == 0) return;
   const ThreadsLock lock(threads_lock_);
-  cpu_clock_.ChangeInterval(options_.cpu_interval_ns * slowdown);
-  threads_.ForEach([this](const SampledThread& thread) { cpu_clock_.Rearm(thread); });
+  if (options_.cpu_interval_ns != 0) {
+    cpu_clock_.ChangeInterval(options_.cpu_interval_ns * slowdown);
+    threads_.ForEach([this](const SampledThread& thread) { cpu_clock_.Rearm(thread); });
+  }
+  threads_.ForEach([this, slowdown](const SampledThread& thread) {
+    CpuClock::RearmWallTimer(thread, wall_interval_ns_ * slowdown);
+  });
 }
 
 bool Sampler::Drain() {
@@ -260,6 +284,7 @@ void Sampler::FinishForkInChild() {
   new (&thread_) std::thread();
   threads_.ForEach([this](SampledThread& thread) {
     thread.timer_id.store(-1, std::memory_order_relaxed);  // timers stay with the parent
+    thread.wall_timer_id.store(-1, std::memory_order_relaxed);
     RemoveThread(thread);
   });
   new (&buffer_) SampleBuffer();  // a handler of another thread may have been in the old one

@@ -33,6 +33,10 @@ struct SamplerOptions {
   uint64_t cpu_interval_ns = 0;   // 0: no CPU samples
   uint64_t wall_interval_ns = 0;  // 0: no wall samples
   uint32_t wall_threads = 16;     // at most so many threads are looked at each tick
+  // Threads that run get their wall samples from timers of their CPU clocks. An interval shorter
+  // than the kernel's tick becomes as long as that; or, if there is no limit to what sampling may
+  // take, is kept to without timers.
+  bool wall_by_cpu_timers = false;
   // The share of the CPU that sampling may take; 0: as much as it takes. See cpu_budget.h.
   unsigned max_cpu_percent = 0;
   bool events = false;  // a runtime's events are taken, with or without the other two
@@ -72,6 +76,8 @@ class Sampler final : public RuntimeEvents {
   Counters counters() const;
   // Nanoseconds between CPU samples as they really came.
   uint64_t actual_cpu_interval_ns() const;
+  // Nanoseconds between wall samples, as long as nothing is slowed down.
+  uint64_t actual_wall_interval_ns() const { return wall_interval_ns_; }
   // How many times longer than asked for intervals are at the moment, so as to cost no more than
   // max_cpu_percent.
   unsigned slowdown() const { return slowdown_.load(std::memory_order_relaxed); }
@@ -111,12 +117,15 @@ class Sampler final : public RuntimeEvents {
   bool TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at);
   void GoOnWithCall(uint32_t tid, uint32_t index, const BlockedCall& seen, uint64_t now,
                     ucontext_t& at);
+  void RecordTimer(SampledThread& thread, const siginfo_t& info, uint64_t now,
+                   const ucontext_t& at);
   void RecordCpu(SampledThread& thread, uint64_t count, uint64_t now, const ucontext_t& at);
   void Record(SampledThread& thread, uint8_t kind, uint64_t count, uint64_t value, uint64_t now,
               const ucontext_t& at);
   void ReadContext(uint32_t tid, RawSample& sample) const;
 
   void ConfigureCpuClock();
+  void ConfigureWallClock();
   Result<void> StartThread();
   void Run();
   void Finish();
@@ -130,10 +139,15 @@ class Sampler final : public RuntimeEvents {
   void RemoveThread(SampledThread& thread);
   void LearnStackBounds();
   void LearnStackBoundsSoon();
-  void TickWall(uint64_t tick);
+  uint64_t TickWall(uint64_t tick);
+  void EndWallTime();
+  void LookByTicks(SampledThread& thread, uint64_t tick, uint64_t now);
+  void LookBesideTimer(SampledThread& thread, uint64_t tick, uint64_t now);
+  void ArmWallTimer(SampledThread& thread);
   bool SleptSinceWallSample(const SampledThread& thread, uint64_t cpu_ns) const;
   bool Drain();
-  void AskForWallSample(SampledThread& thread, uint64_t ticks);
+  // `call`: what it waits in, and the signal would end.
+  void AskForWallSample(SampledThread& thread, uint64_t ticks, const BlockedCall& call);
 
   // In counters_, by index.
   enum Counter : unsigned {
@@ -164,10 +178,15 @@ class Sampler final : public RuntimeEvents {
   uint64_t perf_event_ns_ = 0;  // what one takes; 0: nobody asked
   bool perf_is_too_dear_ = false;
   uint32_t pid_ = 0;
+  uid_t uid_ = 0;
   static constexpr unsigned kMaxOwnThreads = 4;
   std::atomic<uint32_t> own_tids_[kMaxOwnThreads] = {};
   uint32_t scan_ = 0;
   uint32_t wall_cursor_ = 0;
+  uint64_t wall_interval_ns_ = 0;  // as it is, when it is not slowed down
+  bool wall_by_timers_ = false;
+  // No thread is to be looked at on the next tick. A thread that begins sets it to false.
+  std::atomic<bool> wall_rests_{false};
   uint64_t next_scan_ns_ = 0;
   uint64_t next_learn_ns_ = 0;
   uint64_t learn_interval_ns_ = 0;

@@ -73,10 +73,7 @@ bool Sampler::TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at) {
   // All signals are blocked in here, so this is a handler that was left by longjmp, or a fork of
   // one.
   if (thread->in_handler.exchange(1, std::memory_order_acquire) != 0) Count(kReentered);
-  if (from_timer) {
-    // Only a timer's signal has an overrun in these bytes.
-    RecordCpu(*thread, 1 + static_cast<uint64_t>(info.si_overrun), now, at);
-  }
+  if (from_timer) RecordTimer(*thread, info, now, at);
   // Of signals with one number the kernel keeps one: this may stand for others, of ours too.
   if (from_perf || cpu_clock_.PerfIsDue(*thread)) {
     RecordCpu(*thread, cpu_clock_.TakePerfCount(*thread, now), now, at);
@@ -87,7 +84,7 @@ bool Sampler::TakeOurSignal(int signal, const siginfo_t& info, ucontext_t& at) {
     call = thread->blocked_call;
     const uint64_t ticks = thread->wall_ticks_due.exchange(0, std::memory_order_acq_rel);
     Record(*thread, static_cast<uint8_t>(profile::SampleKind::kWall), ticks,
-           ticks * options_.wall_interval_ns, now, at);
+           ticks * wall_interval_ns_, now, at);
   }
   if (ours) GoOnWithCall(tid, threads_.IndexOf(*thread), call, now, at);
   CountHandlerTime(now, from_perf);
@@ -123,6 +120,22 @@ bool Sampler::TakeWaitedSignal(int signal, const siginfo_t& info) {
     }
   }
   return true;
+}
+
+// Each of the thread's timers counts its own CPU clock.
+void Sampler::RecordTimer(SampledThread& thread, const siginfo_t& info, uint64_t now,
+                          const ucontext_t& at) {
+  // Only a timer's signal has an overrun in these bytes.
+  const uint64_t expirations = 1 + static_cast<uint64_t>(info.si_overrun);
+  if (info.si_timerid == thread.wall_timer_id.load(std::memory_order_acquire)) {
+    const uint64_t ticks = expirations * slowdown();
+    Record(thread, static_cast<uint8_t>(profile::SampleKind::kWall), ticks,
+           ticks * wall_interval_ns_, now, at);
+  } else if (thread.timer_id.load(std::memory_order_acquire) >= 0) {
+    RecordCpu(thread, expirations, now, at);
+  } else {
+    Count(kLateSignals);
+  }
 }
 
 void Sampler::RecordCpu(SampledThread& thread, uint64_t count, uint64_t now, const ucontext_t& at) {

@@ -255,6 +255,8 @@ TEST(Sampler, AForkedChildIsQuietAndMayStartItsOwn) {
   Tally tally;
   SamplerOptions options;
   options.cpu_interval_ns = 1'000'000;
+  options.wall_interval_ns = 4'000'000;
+  options.wall_by_cpu_timers = true;
   pthread_atfork([] { Sampler::Instance().PrepareFork(); },
                  [] { Sampler::Instance().FinishForkInParent(); },
                  [] { Sampler::Instance().FinishForkInChild(); });

@@ -112,6 +112,8 @@ void Sampler::AddThread(uint32_t tid, bool from_its_start) {
   if (options_.cpu_interval_ns != 0 && cpu_clock_.Arm(*thread) == CpuClock::Source::kNone) {
     Count(kThreadNotArmed);
   }
+  if (wall_by_timers_) ArmWallTimer(*thread);
+  if (wall_rests_.exchange(false)) wake_up_.Increment();
 }
 
 void Sampler::RemoveThread(SampledThread& thread) {

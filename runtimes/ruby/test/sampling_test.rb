@@ -230,6 +230,12 @@ class SamplingTest < Minitest::Test
     end
   end
 
+  # Threads that run are sampled by their timers, those that wait for the VM's lock or each other by the sampler's thread.
+  def test_wall_samples_of_threads_that_run_and_wait_have_their_span
+    profile, = record(THREADS, seconds: 2, options: {wall: "4ms"})
+    assert_operator check_contexts(profile).known, :>, 300
+  end
+
   # Frames are objects of the VM, and it moves and frees them.
   def test_names_stay_right_while_objects_move_and_methods_go
     profile, counters = record(<<-'RUBY', seconds: 4)

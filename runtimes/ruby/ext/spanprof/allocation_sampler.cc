@@ -1,5 +1,6 @@
 #include "allocation_sampler.h"
 
+#include <bit>
 #include <cmath>
 
 #include "frame_word.h"
@@ -15,10 +16,6 @@ constexpr uint64_t kOnlySlotSize = 5 * sizeof(VALUE);
 constexpr unsigned kMaxFrames = 512;
 
 thread_local bool is_ignored = false;
-
-uint64_t SlotSize(VALUE object) {
-  return rb_gc_obj_slot_size == nullptr ? kOnlySlotSize : rb_gc_obj_slot_size(object);
-}
 
 // What programs do not see: method entries, nodes of the parser, scopes.
 bool IsInternal(VALUE object) {
@@ -37,19 +34,24 @@ bool IsInternal(VALUE object) {
 
 }  // namespace
 
-void AllocationSampler::Install() {
-  hook_ =
-      rb_tracepoint_new(Qnil, RUBY_INTERNAL_EVENT_NEWOBJ, &AllocationSampler::OnNewObject, this);
-  rb_gc_register_address(&hook_);
-}
-
+// What a TracePoint object has the VM do, without the object: one step less for every new one.
 void AllocationSampler::FollowRecording() {
   const bool asked = events_.load(std::memory_order_acquire) != nullptr;
   const bool wanted = asked && !has_ractors_;
   if (asked && has_ractors_) ended_by_ractors_.fetch_add(1, std::memory_order_relaxed);
-  const bool enabled = RTEST(rb_tracepoint_enabled_p(hook_));
-  if (wanted && !enabled) rb_tracepoint_enable(hook_);
-  if (!wanted && enabled) rb_tracepoint_disable(hook_);
+  if (wanted == has_hook_) return;
+  // The VM's own type of such a hook is another one.
+  const auto hook = std::bit_cast<rb_event_hook_func_t>(&AllocationSampler::OnNewObject);
+  // The collector marks it: as a number it is left alone.
+  const VALUE self = reinterpret_cast<VALUE>(this) | RUBY_FIXNUM_FLAG;
+  if (wanted) {
+    rb_add_event_hook2(hook, RUBY_INTERNAL_EVENT_NEWOBJ, self,
+                       static_cast<rb_event_hook_flag_t>(RUBY_EVENT_HOOK_FLAG_SAFE |
+                                                         RUBY_EVENT_HOOK_FLAG_RAW_ARG));
+  } else {
+    rb_remove_event_hook_with_data(hook, self);
+  }
+  has_hook_ = wanted;
 }
 
 void AllocationSampler::ExpectRactors() {
@@ -63,26 +65,34 @@ void AllocationSampler::Start(uint64_t interval_bytes, RubyWalker& walker,
   interval_.store(interval_bytes, std::memory_order_relaxed);
   walker_.store(&walker, std::memory_order_relaxed);
   remaining_.store(NextDistance(), std::memory_order_relaxed);
-  events_.store(&events, std::memory_order_release);  // pairs with OnNewObject's load
+  events_.store(&events, std::memory_order_release);  // pairs with Reached's load
 }
 
 void AllocationSampler::IgnoreCurrentThread(bool ignored) { is_ignored = ignored; }
 
 // In the middle of an allocation: nothing of Ruby's may be allocated here, and nothing may raise.
-void AllocationSampler::OnNewObject(VALUE tracepoint, void* argument) {
-  auto& self = *static_cast<AllocationSampler*>(argument);
-  if (self.events_.load(std::memory_order_acquire) == nullptr || is_ignored) return;
-  const VALUE object = rb_tracearg_object(rb_tracearg_from_tracepoint(tracepoint));
-  const uint64_t bytes = SlotSize(object);
+// For every object, so it does no more than to count.
+void AllocationSampler::OnNewObject(VALUE argument, rb_trace_arg_t* event) {
+  auto& self = *reinterpret_cast<AllocationSampler*>(argument & ~VALUE{RUBY_FIXNUM_FLAG});
+  VALUE object = 0;
+  uint64_t bytes = kOnlySlotSize;
+  if (rb_gc_obj_slot_size != nullptr) {
+    object = rb_tracearg_object(event);
+    bytes = rb_gc_obj_slot_size(object);
+  }
   const int64_t remaining =
       self.remaining_.load(std::memory_order_relaxed) - static_cast<int64_t>(bytes);
   self.remaining_.store(remaining, std::memory_order_relaxed);
-  if (remaining > 0) return;
-  self.remaining_.store(self.NextDistance(), std::memory_order_relaxed);
-  self.TakeSample(object, bytes);
+  if (remaining <= 0) self.Reached(object != 0 ? object : rb_tracearg_object(event), bytes);
 }
 
-void AllocationSampler::TakeSample(VALUE object, uint64_t bytes) {
+void AllocationSampler::Reached(VALUE object, uint64_t bytes) {
+  remaining_.store(NextDistance(), std::memory_order_relaxed);
+  sampling::RuntimeEvents* const events = events_.load(std::memory_order_acquire);
+  if (events != nullptr && !is_ignored) TakeSample(object, bytes, *events);
+}
+
+void AllocationSampler::TakeSample(VALUE object, uint64_t bytes, sampling::RuntimeEvents& events) {
   uint64_t words[kMaxFrames];
   // What was allocated stands above who allocated it.
   if (IsInternal(object)) {
@@ -102,10 +112,7 @@ void AllocationSampler::TakeSample(VALUE object, uint64_t bytes) {
   event.value = static_cast<uint64_t>(size / -std::expm1(-size / interval));
   event.frames = words;
   event.depth = 1 + stack.depth;
-  sampling::RuntimeEvents* const events = events_.load(std::memory_order_acquire);
-  if (events == nullptr || !events->RecordEvent(event)) {
-    dropped_.fetch_add(1, std::memory_order_relaxed);
-  }
+  if (!events.RecordEvent(event)) dropped_.fetch_add(1, std::memory_order_relaxed);
 }
 
 // Exponentially distributed: every byte is as likely as any other to be the one that is sampled.

@@ -21,8 +21,6 @@ class AllocationSampler {
  public:
   explicit AllocationSampler(FrameTable& frames) : frames_(frames) {}
 
-  // Makes the hook, without enabling it. May raise.
-  void Install();
   // Follows what Start and Stop have said. May raise.
   void FollowRecording();
   // Before the first Ractor begins, and for good: Ruby 3.1 calls the hook on a Ractor's new thread
@@ -41,12 +39,13 @@ class AllocationSampler {
   }
 
  private:
-  static void OnNewObject(VALUE tracepoint, void* self);
-  void TakeSample(VALUE object, uint64_t bytes);
+  static void OnNewObject(VALUE self, rb_trace_arg_t* event);
+  void Reached(VALUE object, uint64_t bytes);
+  void TakeSample(VALUE object, uint64_t bytes, sampling::RuntimeEvents& events);
   int64_t NextDistance();
 
   FrameTable& frames_;
-  VALUE hook_ = Qnil;
+  bool has_hook_ = false;
   std::atomic<sampling::RuntimeEvents*> events_{nullptr};
   std::atomic<RubyWalker*> walker_{nullptr};
   std::atomic<uint64_t> interval_{0};

@@ -62,7 +62,6 @@ void RubyRuntime::Install() {
                {"process.runtime.version", ruby_version}};
   WatchForks();
   MakeCollectorHook();
-  allocations_.Install();
   GvlWaits::Install(threads_);
   contexts_.Install();
   ruby_vm_at_exit([](ruby_vm_t*) { Instance().resolver_.GiveUp(); });

@@ -43,6 +43,7 @@ class RubyRuntime final : public sampling::Runtime {
   profile::ThreadState CurrentThreadState() const override;
   uint64_t StateMark(uint32_t tid) const override;
   bool ContextIsCurrent() const override { return walker_->ContextIsCurrent(); }
+  [[nodiscard]] bool wall_by_cpu_timers() const override { return true; }
   [[nodiscard]] unsigned default_max_cpu_percent() const override { return 2; }
   Result<void> Prepare(const Options& options, const sampling::CodeMap& native_code) override;
   Result<void> StartEvents(const Options& options, sampling::RuntimeEvents& events) override;
