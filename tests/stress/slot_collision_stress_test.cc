@@ -39,7 +39,8 @@ void Crowd::ReadByTid() {
     spanprof_context seen = {};
     seen.size = sizeof seen;
     const int result = spanprof_context_get_by_tid(progress[i].tid, &seen);
-    if (result == -ESRCH && completed >= kCycle) ++by_tid_missing;
+    // A writer ends only after `stop`, which may have come since it was looked at above.
+    if (result == -ESRCH && completed >= kCycle && !stop) ++by_tid_missing;
     if (result == -EAGAIN) ++by_tid.refused;
     if (result == 0) {
       by_tid.Add(Judge(FromContext(seen), i + 1, completed, progress[i].started));
